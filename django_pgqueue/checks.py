@@ -1,0 +1,85 @@
+"""System checks: every wrong setting is named with an id and a hint before anything runs.
+
+    django_pgqueue.E001  unknown option            django_pgqueue.E005  database is not PostgreSQL
+    django_pgqueue.E002  option of a wrong value   django_pgqueue.E006  alias not in DATABASES
+    django_pgqueue.E003  options that clash        django_pgqueue.E007  rangefilter not installed
+    django_pgqueue.E004  bad queue name
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
+from django.db import connections
+
+from .conf import MAX_QUEUE_NAME, Options
+from .storable import check_json
+
+
+def check_admin(**kwargs: Any) -> list[CheckMessage]:
+    """Check that what the admin pages need is installed."""
+    if apps.is_installed("django.contrib.admin") and not apps.is_installed("rangefilter"):
+        return [
+            Error(
+                'The admin of django_pgqueue needs "rangefilter" in INSTALLED_APPS.',
+                hint='Add "rangefilter" (django-admin-rangefilter) to INSTALLED_APPS.',
+                id="django_pgqueue.E007",
+            )
+        ]
+    return []
+
+
+def check_alias(alias: str, params: Mapping[str, Any]) -> list[CheckMessage]:
+    """Return what is wrong with one alias of TASKS."""
+    options, problems = Options.parse(params.get("OPTIONS") or {})
+    messages: list[CheckMessage] = [
+        Error(f"TASKS[{alias!r}]: {p.message}", hint=p.hint, id=f"django_pgqueue.E00{p.number}") for p in problems
+    ]
+    messages += _check_queue_names(alias, params.get("QUEUES", ["default"]))
+    messages += _check_database(alias, options.database)
+    return messages
+
+
+def _check_queue_names(alias: str, queues: Any) -> Iterable[CheckMessage]:
+    hint = "QUEUES is a list of names; [] accepts any queue."
+    if isinstance(queues, str) or not isinstance(queues, (list, tuple, set, frozenset)):
+        yield Error(f"TASKS[{alias!r}]: QUEUES is {queues!r}.", hint=hint, id="django_pgqueue.E004")
+        return
+    for name in queues:
+        problem = queue_name_problem(name)
+        if problem:
+            yield Error(f"TASKS[{alias!r}]: {problem}", hint=hint, id="django_pgqueue.E004")
+
+
+def queue_name_problem(name: Any) -> str | None:
+    """Return what is wrong with a queue's name, or None."""
+    if not isinstance(name, str) or not name.strip():
+        return f"the queue name {name!r} is not a non-empty string."
+    if len(name) > MAX_QUEUE_NAME:
+        return f"the queue name {name[:40]!r}… has {len(name)} characters; {MAX_QUEUE_NAME} are allowed."
+    if "," in name or name != name.strip():
+        return f"the queue name {name!r} has a comma or outer spaces, which --queues could not name."
+    try:
+        check_json(name, "the queue name")
+    except ValueError as error:
+        return f"{error}."
+    return None
+
+
+def _check_database(alias: str, database: str) -> Iterable[CheckMessage]:
+    if database not in settings.DATABASES:
+        yield Error(
+            f"TASKS[{alias!r}]: database {database!r} is not in DATABASES.",
+            hint=f"Choose one of {', '.join(sorted(settings.DATABASES))}.",
+            id="django_pgqueue.E006",
+        )
+        return
+    vendor = connections[database].vendor
+    if vendor != "postgresql":
+        yield Error(
+            f"TASKS[{alias!r}]: the database {database!r} is {vendor}; django_pgqueue needs PostgreSQL.",
+            hint="Point OPTIONS['database'] at a PostgreSQL alias.",
+            id="django_pgqueue.E005",
+        )

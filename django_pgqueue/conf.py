@@ -1,0 +1,143 @@
+"""The options of a queue: ``TASKS[alias]["OPTIONS"]``, their defaults and their rules.
+
+``Options.parse`` is total: it returns the options together with every problem found, so that the
+system checks can name them all and the worker can refuse to start with the same words.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .states import CANCELLED, DEAD, SUCCEEDED
+
+DAY = 24 * 3600.0
+BACKEND_PATH = "django_pgqueue.backend.PgQueueBackend"
+MAX_QUEUE_NAME = 128
+MAX_TASK_PATH = 255
+MAX_WORKER_ID = 128
+MAX_UNIQUE_KEY = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with the options: a check id's number, what it is, and what to do."""
+
+    number: int
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options of one backend alias; times in seconds."""
+
+    database: str = "default"
+    lease: float = 30.0
+    heartbeat: float = 10.0
+    poll_interval: float = 1.0
+    notify: bool = True
+    max_attempts: int = 5
+    backoff_base: float = 5.0
+    backoff_cap: float = 3600.0
+    timeout: float | None = None
+    max_argument_bytes: int = 1_000_000
+    unknown_task_patience: float = 3600.0
+    processes: int = 1
+    threads: int = 4
+    coroutines: int = 32
+    grace: float = 25.0
+    retention: Mapping[str, float | None] = field(
+        default_factory=lambda: {SUCCEEDED: 7 * DAY, CANCELLED: 7 * DAY, DEAD: 90 * DAY}
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> tuple["Options", list[Problem]]:
+        """Return the options and every problem with them; a bad value falls back to its default."""
+        problems: list[Problem] = []
+        known = {f.name for f in dataclasses.fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                problems.append(
+                    Problem(1, f"OPTIONS has an unknown key {name!r}.", f"Known keys: {', '.join(sorted(known))}.")
+                )
+            elif (problem := _problem_of(name, value)) is not None:
+                problems.append(problem)
+            else:
+                values[name] = value
+        if "retention" in values:
+            values["retention"] = {**cls().retention, **values["retention"]}
+        options = cls(**values)
+        return options, problems + timing_problems(options)
+
+
+def timing_problems(options: Options) -> list[Problem]:
+    """Return what is wrong between options that are each valid alone."""
+    problems = []
+    if options.heartbeat >= options.lease / 2:
+        problems.append(
+            Problem(
+                3,
+                f"heartbeat ({options.heartbeat:g} s) must be less than half of lease ({options.lease:g} s): "
+                "one late beat would lose running jobs.",
+                "Raise lease or lower heartbeat; a third of the lease is a good heartbeat.",
+            )
+        )
+    if options.poll_interval > options.lease:
+        problems.append(
+            Problem(
+                3,
+                f"poll_interval ({options.poll_interval:g} s) must not exceed lease ({options.lease:g} s).",
+                "Lower poll_interval or raise lease.",
+            )
+        )
+    if options.backoff_cap < options.backoff_base:
+        problems.append(
+            Problem(
+                3,
+                f"backoff_cap ({options.backoff_cap:g} s) must not be below backoff_base ({options.backoff_base:g} s).",
+                "Raise backoff_cap or lower backoff_base.",
+            )
+        )
+    return problems
+
+
+_POSITIVE = ("lease", "heartbeat", "poll_interval")
+_NOT_NEGATIVE = ("backoff_base", "backoff_cap", "grace", "unknown_task_patience")
+_COUNTS = ("max_attempts", "processes", "threads", "coroutines", "max_argument_bytes")
+
+
+def _problem_of(name: str, value: Any) -> Problem | None:
+    if name in _POSITIVE and not (_is_number(value) and value > 0):
+        return Problem(2, f"{name} must be a number of seconds above 0, not {value!r}.", f"For example {name!r}: 10.")
+    if name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
+        return Problem(2, f"{name} must be a number of seconds, 0 or more, not {value!r}.", f"Example: {name!r}: 10.")
+    if name in _COUNTS and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return Problem(2, f"{name} must be a whole number, 1 or more, not {value!r}.", f"For example {name!r}: 4.")
+    if name == "timeout" and value is not None and not (_is_number(value) and value > 0):
+        return Problem(2, f"timeout must be None or seconds above 0, not {value!r}.", "For example 'timeout': 60.")
+    if name == "notify" and not isinstance(value, bool):
+        return Problem(2, f"notify must be True or False, not {value!r}.", "True wakes workers by LISTEN/NOTIFY.")
+    if name == "database" and not isinstance(value, str):
+        return Problem(2, f"database must be an alias of DATABASES, not {value!r}.", "For example 'default'.")
+    if name == "retention":
+        return _retention_problem(value)
+    return None
+
+
+def _retention_problem(value: Any) -> Problem | None:
+    hint = "For example {'succeeded': 604800, 'dead': None}; None keeps for ever."
+    if not isinstance(value, Mapping):
+        return Problem(2, f"retention must map a status to seconds, not {value!r}.", hint)
+    for status, seconds in value.items():
+        if status not in (SUCCEEDED, DEAD, CANCELLED):
+            return Problem(2, f"retention has the status {status!r}; only ended jobs are pruned.", hint)
+        if seconds is not None and not (_is_number(seconds) and seconds >= 0):
+            return Problem(2, f"retention of {status!r} must be None or seconds, not {seconds!r}.", hint)
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,20 @@
+"""The ``json`` column: keeps JSON as it was written.
+
+``jsonb`` turns 1e23 into an integer, -0.0 into 0.0 and reorders keys; a job's arguments must reach
+the task as they were handed in, and nothing here searches inside them.
+"""
+
+from typing import Any
+
+from django.db import models
+
+
+class JSONTextField(models.JSONField):
+    """A JSONField stored in PostgreSQL's ``json`` type."""
+
+    def db_type(self, connection: Any) -> str:
+        return "json"
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        # psycopg has parsed a json column already; Django's own field expects jsonb, which comes as text.
+        return value

@@ -1,0 +1,217 @@
+"""The values that travel between the verbs and their callers; plain data, no behaviour.
+
+A *fence* is the triple ``(job_id, lease_version, lease_token)``: whoever names it proves that the
+job was handed to him by that very claim.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+DONE = "done"
+LOST = "lost"
+LOCKED = "locked"
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to be inserted; ``args``, ``kwargs`` and ``metadata`` are JSON text.
+
+    ``run_after`` is an aware time, ``delay`` seconds from the database's now; at most one is given.
+    """
+
+    task_path: str
+    args: str = "[]"
+    kwargs: str = "{}"
+    queue: str = "default"
+    priority: int = 0
+    run_after: datetime | None = None
+    delay: float | None = None
+    metadata: str = "{}"
+    max_attempts: int = 5
+    timeout: float | None = None
+    backoff_base: float = 5.0
+    backoff_cap: float = 3600.0
+    unique_key: str | None = None
+
+
+class Enqueued(NamedTuple):
+    """A job as inserted."""
+
+    job_id: int
+    enqueued_at: datetime
+    run_after: datetime | None
+
+
+class Fence(NamedTuple):
+    """Proof of a claim."""
+
+    job_id: int
+    lease_version: int
+    lease_token: UUID
+
+
+class Cursor(NamedTuple):
+    """A place in the claim order; a claim takes what lies behind it."""
+
+    rank: int
+    position: int
+    job_id: int
+
+
+HEAD = Cursor(-1000, 0, 0)
+"""Before every job: a claim from here is a sweep."""
+
+
+class Claimed(NamedTuple):
+    """A job as its worker gets it: one row of the claim.  ``attempts`` ended before this one."""
+
+    job_id: int
+    lease_version: int
+    attempts: int
+    attempts_allowed: int
+    rank: int
+    position: int
+    claimed_at: datetime
+    backend: str
+    task_path: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    queue: str
+    priority: int
+    run_after: datetime | None
+    enqueued_at: datetime
+    metadata: dict[str, Any]
+    max_attempts: int
+    timeout: float | None
+    lease_token: UUID
+
+    @property
+    def fence(self) -> Fence:
+        return Fence(self.job_id, self.lease_version, self.lease_token)
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor(self.rank, self.position, self.job_id)
+
+    @property
+    def failures(self) -> int:
+        """Failures charged to the present budget before this attempt."""
+        return max(self.max_attempts - (self.attempts_allowed - self.attempts), 0)
+
+
+# What became of an attempt.  ``started_ago`` and ``finished_ago`` are seconds before the write.
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """The task returned; ``return_value`` is JSON text."""
+
+    fence: Fence
+    started_ago: float
+    finished_ago: float
+    return_value: str = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The task raised.  ``delay`` seconds until the next attempt; ``final`` forbids one."""
+
+    fence: Fence
+    started_ago: float
+    finished_ago: float
+    delay: float
+    final: bool
+    exception_class: str
+    message: str
+    traceback: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The job is put off by ``delay`` seconds, uncharged."""
+
+    fence: Fence
+    started_ago: float
+    finished_ago: float
+    delay: float
+    message: str
+    exception_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The job goes back; ``started_ago`` is None when it never started."""
+
+    fence: Fence
+    started_ago: float | None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The worker ends the job as cancelled."""
+
+    fence: Fence
+    started_ago: float
+    finished_ago: float
+    message: str = ""
+
+
+Settlement = Completed | Failed | Snoozed | Released | Cancelled
+
+
+class Answer(NamedTuple):
+    """What a fenced write did to one job: ``result`` is "done", "lost" or "locked".
+
+    ``status`` and ``attempts`` are the job's afterwards; None when the job is gone.
+    """
+
+    result: str
+    status: str | None
+    attempts: int | None
+
+
+class Renewal(NamedTuple):
+    """The answer to a renewal; ``cancel_requested`` asks the worker to stop the job."""
+
+    result: str
+    cancel_requested: bool
+
+
+class Rescued(NamedTuple):
+    """A job taken from a worker that lost it."""
+
+    job_id: int
+    status: str
+    attempts: int
+    worker_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """Who writes: stored with every attempt.  ``worker_id`` is new for every process start."""
+
+    worker_id: str
+    host: str
+    pid: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelReport:
+    """Job ids by what cancel did: ended at once, asked to stop (running), or left alone."""
+
+    cancelled: list[int] = field(default_factory=list)
+    requested: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryReport:
+    """Job ids by what retry did; ``conflicts`` clash with a live job of the same unique key."""
+
+    retried: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    conflicts: list[int] = field(default_factory=list)

@@ -1,0 +1,530 @@
+"""Every raw statement of the queue, one per verb, in the order of a job's life.
+
+Rules that hold throughout:
+
+* The database clock decides: callers pass durations in seconds, never times of their own.
+* Each statement re-checks its own precondition; the rows it returns are the answer.
+* A fenced statement names ``(job_id, lease_version, lease_token)``.  ``lease_token`` is NULL unless
+  the job runs, so the fence implies ``status = 'running'``.  Repeating the status would let the
+  planner drive from the small-looking partial index, which fills with dead entries.
+* Many rows are locked first, in id order, through a LATERAL sub-select with SKIP LOCKED: the only
+  plan of that shape is a nested loop over the primary key, and nobody ever waits for a row.
+* Tables are named without a schema, so that ``search_path`` decides where the queue lives.
+* Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
+"""
+
+JOB = "django_pgqueue_job"
+STATE = "django_pgqueue_jobstate"
+ATTEMPT = "django_pgqueue_attempt"
+POSITION = "django_pgqueue_position_seq"
+
+# A generic plan cached while a table was small keeps its Seq Scan when the table has grown.  SET LOCAL
+# ends with the transaction, so nothing leaks behind a transaction-pooling PgBouncer.
+HOT_PATH = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
+       set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
+       set_config('lock_timeout', %(lock_timeout)s::text, true)
+"""
+
+# --- enqueue ---------------------------------------------------------------------------------------
+
+# The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order.
+ENQUEUE = f"""
+WITH given AS MATERIALIZED (
+    SELECT nextval(pg_get_serial_sequence('{JOB}', 'id')) AS id, clock_timestamp() AS enqueued_at,
+           task_path, args, kwargs, queue, priority,
+           coalesce(run_after, clock_timestamp() + make_interval(secs => delay)) AS run_after,
+           metadata, max_attempts, timeout, backoff_base, backoff_cap, unique_key
+    FROM unnest(%(task_path)s::text[], %(args)s::text[], %(kwargs)s::text[], %(queue)s::text[],
+                %(priority)s::int[], %(run_after)s::timestamptz[], %(delay)s::float8[], %(metadata)s::text[],
+                %(max_attempts)s::int[], %(timeout)s::float8[], %(backoff_base)s::float8[],
+                %(backoff_cap)s::float8[], %(unique_key)s::text[])
+         AS given(task_path, args, kwargs, queue, priority, run_after, delay, metadata, max_attempts,
+                  timeout, backoff_base, backoff_cap, unique_key)
+), job AS (
+    INSERT INTO {JOB} (id, backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
+                       metadata, max_attempts, timeout, backoff_base, backoff_cap)
+    SELECT id, %(backend)s, task_path, args::json, kwargs::json, queue, priority, run_after, enqueued_at,
+           metadata::json, max_attempts, timeout, backoff_base, backoff_cap
+    FROM given
+), state AS (
+    INSERT INTO {STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed,
+                         lease_version, unique_key)
+    SELECT id, queue, priority,
+           CASE WHEN run_after > enqueued_at THEN 'scheduled' ELSE 'ready' END,
+           CASE WHEN run_after > enqueued_at THEN NULL ELSE nextval('{POSITION}') END,
+           coalesce(run_after, enqueued_at), 0, max_attempts, 0, unique_key
+    FROM given
+)
+SELECT id, enqueued_at, run_after FROM given
+"""
+
+# --- promote ---------------------------------------------------------------------------------------
+
+# clock_timestamp() alone is volatile and could not be an index condition; as a sub-select it can.
+PROMOTE = f"""
+WITH due AS MATERIALIZED (
+    SELECT job_id, run_at
+    FROM {STATE}
+    WHERE status = 'scheduled'
+      AND run_at <= (SELECT clock_timestamp())
+      AND (run_at, job_id) > (%(after_run_at)s::timestamptz, %(after_job_id)s::bigint)
+    ORDER BY run_at, job_id
+    LIMIT %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED
+), placed AS MATERIALIZED (
+    SELECT job_id, nextval('{POSITION}') AS position FROM due
+)
+UPDATE {STATE} AS state
+SET status = 'ready', position = placed.position
+FROM placed
+WHERE state.job_id = placed.job_id
+RETURNING state.job_id, state.queue, state.run_at
+"""
+
+PROMOTE_NOW = f"""
+WITH asked AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status = 'scheduled'
+    ORDER BY job_id
+    FOR NO KEY UPDATE
+)
+UPDATE {STATE} AS state
+SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp()
+FROM asked
+WHERE state.job_id = asked.job_id
+RETURNING state.job_id, state.queue
+"""
+
+NEXT_RUN_AT = f"""
+SELECT extract(epoch FROM run_at - clock_timestamp())::float8
+FROM {STATE}
+WHERE status = 'scheduled'
+ORDER BY run_at
+LIMIT 1
+"""
+
+# --- claim -----------------------------------------------------------------------------------------
+
+# The cursor is an index range, never a filter: entries that died before it are not walked.
+# Only one queue, by equality: with ANY(array) PostgreSQL sorts every pending row of those queues.
+CLAIM = f"""
+WITH picked AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE status = 'ready'
+      AND queue = %(queue)s
+      AND ((priority * -1), position, job_id)
+          > (%(after_rank)s::int, %(after_position)s::bigint, %(after_job_id)s::bigint)
+    ORDER BY (priority * -1), position, job_id
+    LIMIT %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE {STATE} AS state
+    SET status = 'running',
+        lease_version = state.lease_version + 1,
+        lease_token = %(lease_token)s,
+        worker_id = %(worker_id)s,
+        claimed_at = clock_timestamp(),
+        lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
+    FROM picked
+    WHERE state.job_id = picked.job_id
+    RETURNING state.job_id, state.lease_version, state.attempts, state.attempts_allowed,
+              state.priority * -1 AS rank, state.position, state.claimed_at
+)
+SELECT claimed.job_id, claimed.lease_version, claimed.attempts, claimed.attempts_allowed,
+       claimed.rank, claimed.position, claimed.claimed_at,
+       job.backend, job.task_path, job.args, job.kwargs, job.queue, job.priority, job.run_after,
+       job.enqueued_at, job.metadata, job.max_attempts, job.timeout
+FROM claimed
+JOIN {JOB} AS job ON job.id = claimed.job_id
+"""
+
+# PostgreSQL has no loose index scan: one probe per distinct queue emulates it.
+READY_QUEUES = f"""
+WITH RECURSIVE found AS (
+    (SELECT queue FROM {STATE} WHERE status = 'ready' ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT queue FROM {STATE} WHERE status = 'ready' AND queue > found.queue ORDER BY queue LIMIT 1)
+    FROM found
+    WHERE found.queue IS NOT NULL
+)
+SELECT queue FROM found WHERE queue IS NOT NULL
+"""
+
+# --- the fence, shared by renew and the settles ----------------------------------------------------
+
+_FENCED = f"""
+    SELECT given.*, state.*
+    FROM (SELECT * FROM given ORDER BY job_id) AS given
+    CROSS JOIN LATERAL (
+        SELECT state.attempts AS ended, state.attempts_allowed AS allowed, state.claimed_at AS claimed_since,
+               state.cancel_requested_at IS NOT NULL AS cancel_requested, state.worker_id AS owner
+        FROM {STATE} AS state
+        WHERE state.job_id = given.job_id
+          AND state.lease_version = given.lease_version
+          AND state.lease_token = given.lease_token
+        FOR NO KEY UPDATE SKIP LOCKED
+    ) AS state
+"""
+
+_FREE = "worker_id = NULL, lease_token = NULL, claimed_at = NULL, lease_expires_at = NULL"
+
+_ATTEMPT_COLUMNS = """job_id, number, lease_version, lease_token, worker_id, host, pid, started_at, finished_at,
+    outcome, exception_class, message, traceback, fingerprint, return_value, log_tail"""
+
+_WRITE_ATTEMPT = f"""
+    INSERT INTO {ATTEMPT} ({_ATTEMPT_COLUMNS})
+    SELECT job_id, attempts, lease_version, lease_token, owner, %(host)s, %(pid)s,
+           clock_timestamp() - make_interval(secs => started_ago),
+           clock_timestamp() - make_interval(secs => finished_ago),
+"""
+
+_ANSWER = "SELECT job_id, status, attempts FROM settled"
+
+# --- renew -----------------------------------------------------------------------------------------
+
+# Only lease_expires_at changes, which no index names: the update can be HOT.
+RENEW = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[])
+             AS given(job_id, lease_version, lease_token)
+), held AS MATERIALIZED ({_FENCED})
+UPDATE {STATE} AS state
+SET lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
+FROM held
+WHERE state.job_id = held.job_id
+RETURNING state.job_id, held.cancel_requested
+"""
+
+# --- complete --------------------------------------------------------------------------------------
+
+COMPLETE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(return_value)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, return_value)
+), held AS MATERIALIZED ({_FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = 'succeeded', attempts = state.attempts + 1, {_FREE},
+        finished_at = clock_timestamp() - make_interval(secs => held.finished_ago)
+    FROM held
+    WHERE state.job_id = held.job_id
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, finished_ago, return_value
+), written AS ({_WRITE_ATTEMPT}
+           'succeeded', '', '', '', '', return_value::json, ''
+    FROM settled
+)
+{_ANSWER}
+"""
+
+# --- fail ------------------------------------------------------------------------------------------
+
+FAIL = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
+                         %(final)s::bool[], %(exception_class)s::text[], %(message)s::text[],
+                         %(traceback)s::text[], %(fingerprint)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay, final,
+                      exception_class, message, traceback, fingerprint)
+), held AS MATERIALIZED ({_FENCED}), decided AS MATERIALIZED (
+    SELECT held.*,
+           CASE WHEN cancel_requested THEN 'cancelled'
+                WHEN final OR ended + 1 >= allowed THEN 'dead'
+                ELSE 'scheduled' END AS next_status
+    FROM held
+), settled AS (
+    UPDATE {STATE} AS state
+    SET status = next_status, attempts = state.attempts + 1, {_FREE},
+        run_at = CASE WHEN next_status = 'scheduled' THEN clock_timestamp() + make_interval(secs => delay)
+                      ELSE state.run_at END,
+        finished_at = CASE WHEN next_status = 'scheduled' THEN NULL
+                           ELSE clock_timestamp() - make_interval(secs => finished_ago) END
+    FROM decided
+    WHERE state.job_id = decided.job_id
+    RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token, owner,
+              started_ago, finished_ago, exception_class, message, traceback, fingerprint
+), written AS ({_WRITE_ATTEMPT}
+           'failed', exception_class, message, traceback, fingerprint, NULL, ''
+    FROM settled
+)
+{_ANSWER}
+"""
+
+# --- snooze ----------------------------------------------------------------------------------------
+
+# attempts_allowed grows with attempts: the ending is not charged.
+SNOOZE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
+                         %(exception_class)s::text[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay, exception_class, message)
+), held AS MATERIALIZED ({_FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'scheduled' END,
+        attempts = state.attempts + 1, attempts_allowed = state.attempts_allowed + 1, {_FREE},
+        run_at = clock_timestamp() + make_interval(secs => delay),
+        finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
+    FROM held
+    WHERE state.job_id = held.job_id
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, finished_ago, exception_class, message
+), written AS ({_WRITE_ATTEMPT}
+           'snoozed', exception_class, message, '', '', NULL, ''
+    FROM settled
+)
+{_ANSWER}
+"""
+
+# --- release ---------------------------------------------------------------------------------------
+
+# A prefetched job that never started goes back as if it had not been claimed: no attempt, no charge.
+RELEASE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, message)
+), held AS MATERIALIZED ({_FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'ready' END,
+        position = nextval('{POSITION}'),
+        attempts = state.attempts + (started_ago IS NOT NULL)::int,
+        attempts_allowed = state.attempts_allowed + (started_ago IS NOT NULL)::int, {_FREE},
+        finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
+    FROM held
+    WHERE state.job_id = held.job_id
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, 0::float8 AS finished_ago, message
+), written AS ({_WRITE_ATTEMPT}
+           'released', '', message, '', '', NULL, ''
+    FROM settled
+    WHERE started_ago IS NOT NULL
+)
+{_ANSWER}
+"""
+
+# After a claim whose reply never came: what this worker owns in the table but does not hold in memory.
+RELEASE_UNHELD = f"""
+WITH unheld AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE status = 'running' AND claimed_at > (SELECT clock_timestamp()) - make_interval(secs => %(within)s)
+      AND worker_id = %(worker_id)s AND job_id <> ALL(%(held)s::bigint[])
+    ORDER BY job_id
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE {STATE} AS state
+SET status = CASE WHEN cancel_requested_at IS NULL THEN 'ready' ELSE 'cancelled' END,
+    finished_at = CASE WHEN cancel_requested_at IS NOT NULL THEN clock_timestamp() END,
+    position = nextval('{POSITION}'), {_FREE}
+FROM unheld
+WHERE state.job_id = unheld.job_id
+RETURNING state.job_id
+"""
+
+# --- cancel, by the worker that holds the job -----------------------------------------------------
+
+CANCEL_HELD = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, message)
+), held AS MATERIALIZED ({_FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = 'cancelled', attempts = state.attempts + 1, {_FREE},
+        finished_at = clock_timestamp() - make_interval(secs => finished_ago)
+    FROM held
+    WHERE state.job_id = held.job_id
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, finished_ago, message
+), written AS ({_WRITE_ATTEMPT}
+           'cancelled', '', message, '', '', NULL, ''
+    FROM settled
+)
+{_ANSWER}
+"""
+
+# --- what became of the rows that a fenced statement did not return --------------------------------
+
+# "done": an earlier try wrote the outcome and its reply was lost.  "locked": the fence still holds, somebody
+# else has the row.  "lost": the job has another owner, or none.  An attempt that rescue wrote is not ours.
+WHEREABOUTS = f"""
+SELECT given.job_id,
+       CASE WHEN EXISTS (SELECT FROM {ATTEMPT} AS attempt
+                         WHERE attempt.job_id = given.job_id AND attempt.lease_token = given.lease_token
+                           AND attempt.lease_version = given.lease_version AND attempt.outcome <> 'lost')
+            THEN 'done'
+            WHEN EXISTS (SELECT FROM {STATE} AS state
+                         WHERE state.job_id = given.job_id AND state.lease_version = given.lease_version
+                           AND state.lease_token = given.lease_token)
+            THEN 'locked'
+            ELSE 'lost' END,
+       (SELECT state.status FROM {STATE} AS state WHERE state.job_id = given.job_id),
+       (SELECT state.attempts FROM {STATE} AS state WHERE state.job_id = given.job_id)
+FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[])
+     AS given(job_id, lease_version, lease_token)
+"""
+
+# --- rescue ----------------------------------------------------------------------------------------
+
+# Full jitter below the doubling ceiling, from the policy stored with the job: the task's code is not needed.
+# The failures charged to the present budget are max_attempts - (allowed - ended); the exponent is bounded first.
+_LOSE = f"""
+), decided AS MATERIALIZED (
+    SELECT gone.*,
+           CASE WHEN cancel_requested THEN 'cancelled'
+                WHEN ended + 1 >= allowed THEN 'dead'
+                ELSE 'scheduled' END AS next_status,
+           random() * least(job.backoff_cap, job.backoff_base
+               * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), 60)) AS delay
+    FROM gone
+    JOIN {JOB} AS job ON job.id = gone.job_id
+), settled AS (
+    UPDATE {STATE} AS state
+    SET status = next_status, attempts = state.attempts + 1, {_FREE},
+        run_at = CASE WHEN next_status = 'scheduled' THEN clock_timestamp() + make_interval(secs => delay)
+                      ELSE state.run_at END,
+        finished_at = CASE WHEN next_status = 'scheduled' THEN NULL ELSE clock_timestamp() END
+    FROM decided
+    WHERE state.job_id = decided.job_id
+    RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token,
+              decided.owner, decided.since, decided.message
+), written AS (
+    INSERT INTO {ATTEMPT} ({_ATTEMPT_COLUMNS})
+    SELECT job_id, attempts, lease_version, lease_token, owner, %(host)s, %(pid)s, since, clock_timestamp(),
+           'lost', %(exception_class)s, message, '', 'lost', NULL, ''
+    FROM settled
+)
+SELECT job_id, status, attempts, owner FROM settled
+"""
+
+# The server must have been up for a lease: while it was away nobody could renew, and every lease looks expired.
+RESCUE = f"""
+WITH gone AS MATERIALIZED (
+    SELECT job_id, lease_version, lease_token, attempts AS ended, attempts_allowed AS allowed,
+           cancel_requested_at IS NOT NULL AS cancel_requested, worker_id AS owner, claimed_at AS since,
+           'the lease ended ' || date_trunc('second', clock_timestamp() - lease_expires_at)
+           || ' ago; ' || worker_id || ' did not renew it' AS message
+    FROM {STATE}
+    WHERE status = 'running'
+      AND lease_expires_at < (SELECT clock_timestamp())
+      AND (SELECT clock_timestamp()) - pg_postmaster_start_time() > make_interval(secs => %(server_up)s)
+    ORDER BY claimed_at, job_id
+    LIMIT %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED
+{_LOSE}
+"""
+
+RESCUE_WORKER = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, message)
+), held AS MATERIALIZED ({_FENCED}), gone AS MATERIALIZED (
+    SELECT held.*, clock_timestamp() - make_interval(secs => started_ago) AS since FROM held
+{_LOSE}
+"""
+
+# --- cancel, by a person or an API -----------------------------------------------------------------
+
+CANCEL = f"""
+WITH asked AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status IN ('scheduled', 'ready', 'running')
+    ORDER BY job_id
+    FOR NO KEY UPDATE
+)
+UPDATE {STATE} AS state
+SET status = CASE WHEN status = 'running' THEN status ELSE 'cancelled' END,
+    finished_at = CASE WHEN status = 'running' THEN NULL ELSE clock_timestamp() END,
+    cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+FROM asked
+WHERE state.job_id = asked.job_id AND state.status IN ('scheduled', 'ready', 'running')
+RETURNING state.job_id, state.status
+"""
+
+# --- retry -----------------------------------------------------------------------------------------
+
+# One job per unique key becomes live again: the newest asked for, and only if no other one lives.
+RETRY = f"""
+WITH asked AS MATERIALIZED (
+    SELECT job_id, unique_key
+    FROM {STATE}
+    WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status IN ('dead', 'cancelled')
+    ORDER BY job_id
+    FOR NO KEY UPDATE
+), chosen AS (
+    SELECT DISTINCT ON (coalesce(unique_key, 'job ' || job_id), unique_key IS NULL) job_id
+    FROM asked
+    WHERE NOT EXISTS (SELECT FROM {STATE} AS live
+                      WHERE live.unique_key = asked.unique_key
+                        AND live.status IN ('scheduled', 'ready', 'running'))
+    ORDER BY coalesce(unique_key, 'job ' || job_id), unique_key IS NULL, job_id DESC
+), retried AS (
+    UPDATE {STATE} AS state
+    SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp(), finished_at = NULL,
+        cancel_requested_at = NULL, attempts_allowed = state.attempts + job.max_attempts
+    FROM chosen
+    JOIN {JOB} AS job ON job.id = chosen.job_id
+    WHERE state.job_id = chosen.job_id AND state.status IN ('dead', 'cancelled')
+    RETURNING state.job_id, state.queue
+)
+SELECT asked.job_id, retried.queue FROM asked LEFT JOIN retried ON retried.job_id = asked.job_id
+"""
+
+# --- prune -----------------------------------------------------------------------------------------
+
+# The mark carries one pass over entries that its own earlier batches left dead in the index.
+PRUNE = f"""
+WITH old AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE status = %(status)s
+      AND finished_at IS NOT NULL
+      AND finished_at < (SELECT clock_timestamp()) - make_interval(secs => %(age)s)
+      AND (finished_at, job_id) > (%(after_finished_at)s::timestamptz, %(after_job_id)s::bigint)
+    ORDER BY finished_at, job_id
+    LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+), states AS (
+    DELETE FROM {STATE} AS state USING old WHERE state.job_id = old.job_id
+    RETURNING state.job_id, state.finished_at
+), attempts AS (
+    DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = old.job_id
+), jobs AS (
+    DELETE FROM {JOB} AS job USING old WHERE job.id = old.job_id
+)
+SELECT job_id, finished_at FROM states
+"""
+
+# --- reading back ----------------------------------------------------------------------------------
+
+UNKNOWN_SINCE = f"""
+SELECT given.job_id, extract(epoch FROM clock_timestamp() - min(attempt.started_at))::float8, count(*)
+FROM unnest(%(job_ids)s::bigint[]) AS given(job_id)
+JOIN {ATTEMPT} AS attempt ON attempt.job_id = given.job_id
+WHERE attempt.exception_class = %(exception_class)s
+GROUP BY given.job_id
+"""
+
+# --- wake-up ---------------------------------------------------------------------------------------
+
+CHANNEL = "django_pgqueue"
+LOCK_CLASS = 1_346_850_129
+"""First key of the advisory locks that say "somebody sleeps on this queue"."""
+
+# A sleeping worker holds the key shared; whoever fails to get it exclusively wakes the sleepers.
+NOTIFY_SLEEPERS = f"""
+SELECT pg_notify('{CHANNEL}', queue)
+FROM unnest(%(queues)s::text[]) AS given(queue)
+WHERE NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext(queue))
+"""
+SLEEP = f"SELECT pg_advisory_lock_shared({LOCK_CLASS}, hashtext(%(queue)s))"
+AWAKE = f"SELECT pg_advisory_unlock_shared({LOCK_CLASS}, hashtext(%(queue)s))"
+LISTEN = f"LISTEN {CHANNEL}"
