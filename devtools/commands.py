@@ -1,0 +1,147 @@
+"""The commands of dev.py. Each makes the environment it needs and hands over to the tool that does the work.
+
+The exit status is that tool's own; 2 for a mistake in the call, 1 for a preparation that failed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from devtools.environments import CACHE, ROOT, SetupError, clean_environ, say
+from devtools.interpreters import NoInterpreter
+from devtools.legs import MATRIX, Leg, environment
+
+NO_TESTS_COLLECTED = 5
+FAST = "not slow and not browser"
+
+
+def main(arguments: Sequence[str], usage: str) -> NoReturn:
+    """Run one command and exit with its status."""
+    commands = {"demo": demo, "test": test, "lint": lint, "matrix": matrix, "slow": slow, "browser": browser}
+    name, *rest = arguments or ["help"]
+    if name in ("help", "-h", "--help"):
+        print(usage.strip())
+        sys.exit(0)
+    if name not in commands:
+        sys.exit(_usage_error(f"dev.py knows no command {name!r}: try {', '.join(commands)} or help."))
+    os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        sys.exit(commands[name](rest))
+    except (NoInterpreter, SetupError) as error:
+        sys.exit(f"[dev] {error}")
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def demo(arguments: list[str]) -> int:
+    """Run the example shop."""
+    _become(environment(ROOT / ".venv"), "-m", "example_project.demo", *arguments)
+
+
+def test(arguments: list[str]) -> int:
+    """Run the suite in the clone's environment."""
+    _become(environment(ROOT / ".venv"), "-m", "pytest", *arguments)
+
+
+def slow(arguments: list[str]) -> int:
+    """Run the tests that take minutes."""
+    return _marked("slow", environment(ROOT / ".venv"), arguments)
+
+
+def browser(arguments: list[str]) -> int:
+    """Run the tests that drive a browser."""
+    return _marked("browser", environment(CACHE / "browser", "browser"), arguments)
+
+
+def lint(arguments: list[str]) -> int:
+    """Check format, style, types and migrations; all four even if one fails."""
+    python = environment(CACHE / "lint", "lint")
+    migrations = ["makemigrations", "--check", "--dry-run", "--settings=tests.settings"]
+    checks: dict[str, Callable[[], int]] = {
+        "ruff check": lambda: _run(python, "-m", "ruff", "check", *arguments),
+        "ruff format": lambda: _run(python, "-m", "ruff", "format", "--check"),
+        "mypy": lambda: _run(python, "-m", "mypy"),
+        "missing migrations": lambda: _run(
+            python, "-m", "devtools.postgres", str(python), "-m", "django", *migrations
+        ),
+    }
+    return _summed_up(checks)
+
+
+def matrix(arguments: list[str]) -> int:
+    """Run the fast suite on each leg; a leg that cannot run has failed."""
+    names = [leg.name for leg in MATRIX]
+    unknown = set(arguments) - set(names)
+    if unknown:
+        return _usage_error(f"No leg {', '.join(sorted(unknown))}: choose from {', '.join(names)}.")
+    legs = [leg for leg in MATRIX if not arguments or leg.name in arguments]
+    return _summed_up({str(leg): lambda leg=leg: _run_leg(leg) for leg in legs})  # type: ignore[misc]
+
+
+def _run_leg(leg: Leg) -> int:
+    try:
+        python = leg.environment()
+    except (NoInterpreter, SetupError) as error:
+        say(str(error))
+        return 1
+    env = {"PGQUEUE_POSTGRES": str(leg.postgres)}
+    return _run(python, "-m", "pytest", "-m", FAST, "-p", "no:cacheprovider", env=env)
+
+
+def _marked(marker: str, python: Path, arguments: list[str]) -> int:
+    status = _run(python, "-m", "pytest", "-m", marker, *arguments)
+    if status == NO_TESTS_COLLECTED and not arguments and not _is_used(marker):
+        say(f"no test is marked {marker}")
+        return 0
+    return status
+
+
+def _is_used(marker: str) -> bool:
+    """Tell whether any test file names the marker, so that a mistake in collecting cannot pass for "none"."""
+    mark = re.compile(rf"\bmark\.{marker}\b")
+    return any(mark.search(path.read_text()) for path in Path("tests").rglob("*.py"))
+
+
+def _summed_up(steps: dict[str, Callable[[], int]]) -> int:
+    """Run steps in turn, say how each ended, and return 1 if any failed."""
+    results = {}
+    for name, step in steps.items():
+        say(name)
+        began = time.monotonic()
+        status = step()
+        outcome = f"FAILED ({status})" if status else "passed"
+        results[name] = f"{outcome} in {time.monotonic() - began:.0f} s"
+    for name, result in results.items():
+        say(f"{name}: {result}")
+    return int(any("FAILED" in result for result in results.values()))
+
+
+def _run(python: Path, *arguments: str, env: dict[str, str] | None = None) -> int:
+    """Run a command to its end and return its status; take it along when interrupted."""
+    process = subprocess.Popen([str(python), *arguments], env={**clean_environ(), **(env or {})})
+    try:
+        return process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+
+
+def _become(python: Path, *arguments: str) -> NoReturn:
+    """Replace this process, so that signals and the exit status need no passing on."""
+    sys.stdout.flush()
+    os.execve(python, [str(python), *arguments], clean_environ())
+
+
+def _usage_error(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 2

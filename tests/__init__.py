@@ -1,0 +1,1 @@
+"""Tests of django_pgqueue. See README.md in this folder."""

@@ -1,0 +1,22 @@
+"""Waiting for a fact, not for a time. The only place in the tests that sleeps."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+INTERVAL = 0.02
+
+
+def wait_until(predicate: Callable[[], T], timeout: float = 10.0, message: str = "") -> T:
+    """Call the predicate until it returns something true, and return that.
+
+    Fails the test after `timeout` seconds, with the message and the last value. Errors of the predicate pass
+    through.
+    """
+    deadline = time.monotonic() + timeout
+    while not (value := predicate()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{message or 'Waited in vain'}: still {value!r} after {timeout} s")
+        time.sleep(INTERVAL)
+    return value
