@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import pytest
 from django.db import connection
 
+from devtools.binaries import NEWEST
 from devtools.databases import database_url
 from devtools.postgres import Server, server
 
@@ -18,15 +19,22 @@ from devtools.postgres import Server, server
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": 200}
 
 _session = ExitStack()
+_described = ["the server that DATABASE_URL names"]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests() -> Iterator[None]:
     """Name the server in the environment before the settings are read; worker processes inherit it."""
     if not os.environ.get("DATABASE_URL"):
-        os.environ["DATABASE_URL"] = _session.enter_context(server(QUICK, version=major())).url
-        _session.callback(os.environ.pop, "DATABASE_URL")
+        embedded = _session.enter_context(server(QUICK, version=major()))
+        os.environ["DATABASE_URL"] = embedded.url
+        _described.append(f"embedded PostgreSQL {major() or NEWEST} at 127.0.0.1:{embedded.port}")
     return (yield)
+
+
+def pytest_report_header() -> str:
+    """Say which server the session uses."""
+    return f"database: {_described[-1]}"
 
 
 def pytest_unconfigure() -> None:
