@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import IntegrityError, connections, models, router, transaction
+from django.db import IntegrityError, connections, router, transaction
 
 from . import sql
+from .readings import JobReadings
 from .records import (
     DONE,
     HEAD,
@@ -52,7 +53,7 @@ class PromoteMark(NamedTuple):
 PROMOTE_HEAD = PromoteMark("-infinity", 0)
 
 
-class JobManager(models.Manager[Any]):
+class JobManager(JobReadings):
     """``Job.objects``: the only way in which jobs change."""
 
     # --- enqueue

@@ -1,0 +1,66 @@
+"""What the pages for people ask: reads that change nothing, take no locks and stay short at any size.
+
+They run on the alias that the router names for writing: a replica may not have the rows yet.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import connections, models, router
+
+from . import sql, states
+
+COUNT_LIMIT = 1000
+"""States are counted up to here."""
+MOST_TASK_PATHS = 1000
+ATTEMPTS_LOOKED_AT = 100
+MESSAGE_LENGTH = 300
+"""Characters of a message that a list shows at most."""
+
+
+class LastError(NamedTuple):
+    """The latest attempt of a job that did not go well."""
+
+    number: int
+    outcome: str
+    exception_class: str
+    message: str
+
+
+class JobReadings(models.Manager[Any]):
+    """The reading half of ``Job.objects``."""
+
+    def last_errors(self, job_ids: Sequence[int]) -> dict[int, LastError]:
+        """Return the last failed or lost attempt of each job, among its latest hundred.
+
+        An attempt that was put back for an error (no worker knows the task) counts too.
+        """
+        params = {"job_ids": list(job_ids), "attempts": ATTEMPTS_LOOKED_AT, "characters": MESSAGE_LENGTH}
+        return {job_id: LastError(*row) for job_id, *row in self._read(sql.LAST_ERRORS, params)}
+
+    def task_paths(self) -> list[str]:
+        """Return the distinct task paths of all jobs in order, a thousand at most."""
+        return [row[0] for row in self._read(sql.TASK_PATHS, {"limit": MOST_TASK_PATHS})]
+
+    def status_counts(self) -> dict[str, int]:
+        """Return the number of jobs in each state, counted up to ``COUNT_LIMIT``."""
+        return dict(zip(states.STATUSES, self._read(sql.STATUS_COUNTS, {"limit": COUNT_LIMIT})[0], strict=True))
+
+    def estimate(self) -> int | None:
+        """Return the planner's idea of how many jobs there are; None before the first ANALYZE."""
+        rows = self._read(sql.ESTIMATE, {})[0][0]
+        return rows if rows >= 0 else None
+
+    def first_id_at(self, moment: datetime) -> int:
+        """Return the id from which on jobs were enqueued at ``moment`` or later.
+
+        Exact while the server's clock only moved forward; 1 when there are no jobs.
+        """
+        rows = self._read(sql.FIRST_ID_AT, {"moment": moment})
+        return rows[0][0] if rows else 1
+
+    def _read(self, statement: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+        with connections[self._db or router.db_for_write(self.model)].cursor() as cursor:
+            cursor.execute(statement, params)
+            return cursor.fetchall()
