@@ -38,6 +38,7 @@ class Options:
     heartbeat: float = 10.0
     poll_interval: float = 1.0
     notify: bool = True
+    prepared_statements: bool = True
     max_attempts: int = 5
     backoff_base: float = 5.0
     backoff_cap: float = 3600.0
@@ -118,8 +119,8 @@ def _problem_of(name: str, value: Any) -> Problem | None:
         return Problem(2, f"{name} must be a whole number, 1 or more, not {value!r}.", f"For example {name!r}: 4.")
     if name == "timeout" and value is not None and not (_is_number(value) and value > 0):
         return Problem(2, f"timeout must be None or seconds above 0, not {value!r}.", "For example 'timeout': 60.")
-    if name == "notify" and not isinstance(value, bool):
-        return Problem(2, f"notify must be True or False, not {value!r}.", "True wakes workers by LISTEN/NOTIFY.")
+    if name in ("notify", "prepared_statements") and not isinstance(value, bool):
+        return Problem(2, f"{name} must be True or False, not {value!r}.", f"For example {name!r}: False.")
     if name == "database" and not isinstance(value, str):
         return Problem(2, f"database must be an alias of DATABASES, not {value!r}.", "For example 'default'.")
     if name == "retention":

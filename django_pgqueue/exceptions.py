@@ -12,6 +12,7 @@ __all__ = [
     "Snooze",
     "TaskTimeout",
     "UnknownTask",
+    "UnstorableResult",
     "WorkerDied",
 ]
 
@@ -52,6 +53,10 @@ class TaskTimeout(QueueError):
 
 class LeaseLost(QueueError):
     """Raised at a checkpoint of a task whose lease another worker may have taken."""
+
+
+class UnstorableResult(QueueError, ValueError):
+    """Recorded when a task returned something that JSON cannot hold; such a job is not run again."""
 
 
 class Signal(Exception):  # noqa: N818 - not an error: a task's word about its own job

@@ -28,6 +28,7 @@ from .records import (
     Failed,
     Fence,
     NewJob,
+    PastAttempt,
     Released,
     Renewal,
     Rescued,
@@ -112,9 +113,11 @@ class JobManager(JobReadings):
         after: Cursor = HEAD,
         connection: Connection = None,
     ) -> list[Claimed]:
-        """Take up to ``limit`` ready jobs of one queue for ``lease`` seconds, in claim order.
+        """Take up to ``limit`` ready jobs of one queue for ``lease`` seconds.
 
         ``lease_token`` is new for every call.  ``after`` is the cursor; ``HEAD`` makes it a sweep.
+        The jobs come as the index gave them: a batch out of claim order holds a row that was changed
+        while it was being locked, and its last row is then no place to go on from.
         """
         params = {
             "queue": queue,
@@ -127,9 +130,7 @@ class JobManager(JobReadings):
             "after_job_id": after.job_id,
         }
         rows = run(connection or self._write_connection(), sql.CLAIM, params)
-        claimed = [Claimed(*row, lease_token) for row in rows]
-        claimed.sort(key=lambda job: (job.rank, job.position, job.job_id))
-        return claimed
+        return [Claimed(*row, lease_token) for row in rows]
 
     def ready_queues(self, *, connection: Connection = None) -> list[str]:
         """Return the names of all queues that hold a ready job."""
@@ -307,6 +308,16 @@ class JobManager(JobReadings):
         params = {"job_ids": list(job_ids), "exception_class": exception_class}
         rows = run(connection or self._write_connection(), sql.UNKNOWN_SINCE, params)
         return {row[0]: (row[1], row[2]) for row in rows}
+
+    def history(
+        self, job_ids: Sequence[int], *, limit: int = 50, connection: Connection = None
+    ) -> dict[int, list[PastAttempt]]:
+        """Return the latest ``limit`` attempts of each job, oldest first."""
+        past: dict[int, list[PastAttempt]] = {}
+        params = {"job_ids": list(job_ids), "limit": limit}
+        for job_id, *row in run(connection or self._write_connection(), sql.HISTORY, params):
+            past.setdefault(job_id, []).append(PastAttempt(*row))
+        return past
 
     def _write_connection(self) -> Connection:
         return connections[self._db or router.db_for_write(self.model)]

@@ -85,6 +85,8 @@ class Claimed(NamedTuple):
     metadata: dict[str, Any]
     max_attempts: int
     timeout: float | None
+    backoff_base: float
+    backoff_cap: float
     lease_token: UUID
 
     @property
@@ -179,6 +181,18 @@ class Renewal(NamedTuple):
 
     result: str
     cancel_requested: bool
+
+
+class PastAttempt(NamedTuple):
+    """An attempt that ended, as a later attempt sees it."""
+
+    number: int
+    worker_id: str
+    started_at: datetime
+    outcome: str
+    exception_class: str
+    traceback: str
+    message: str
 
 
 class Rescued(NamedTuple):

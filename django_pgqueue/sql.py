@@ -137,7 +137,7 @@ WITH picked AS MATERIALIZED (
 SELECT claimed.job_id, claimed.lease_version, claimed.attempts, claimed.attempts_allowed,
        claimed.rank, claimed.position, claimed.claimed_at,
        job.backend, job.task_path, job.args, job.kwargs, job.queue, job.priority, job.run_after,
-       job.enqueued_at, job.metadata, job.max_attempts, job.timeout
+       job.enqueued_at, job.metadata, job.max_attempts, job.timeout, job.backoff_base, job.backoff_cap
 FROM claimed
 JOIN {JOB} AS job ON job.id = claimed.job_id
 """
@@ -513,6 +513,17 @@ WHERE attempt.exception_class = %(exception_class)s
 GROUP BY given.job_id
 """
 
+# The latest attempts of jobs that are tried again: what a task sees of its own past.
+HISTORY = f"""
+SELECT past.job_id, past.number, past.worker_id, past.started_at, past.outcome, past.exception_class,
+       past.traceback, past.message
+FROM unnest(%(job_ids)s::bigint[]) AS given(job_id)
+CROSS JOIN LATERAL (
+    SELECT * FROM {ATTEMPT} AS attempt WHERE attempt.job_id = given.job_id ORDER BY number DESC LIMIT %(limit)s
+) AS past
+ORDER BY past.job_id, past.number
+"""
+
 # --- what the admin pages ask ----------------------------------------------------------------------
 
 # Of the last attempts only: a job that was snoozed a hundred thousand times must not be walked to its start.
@@ -586,10 +597,12 @@ LOCK_CLASS = 1_346_850_129
 """First key of the advisory locks that say "somebody sleeps on this queue"."""
 
 # A sleeping worker holds the key shared; whoever fails to get it exclusively wakes the sleepers.
+# A worker that serves any queue sleeps on '*'.
 NOTIFY_SLEEPERS = f"""
 SELECT pg_notify('{CHANNEL}', queue)
 FROM unnest(%(queues)s::text[]) AS given(queue)
 WHERE NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext(queue))
+   OR NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext('*'))
 """
 SLEEP = f"SELECT pg_advisory_lock_shared({LOCK_CLASS}, hashtext(%(queue)s))"
 AWAKE = f"SELECT pg_advisory_unlock_shared({LOCK_CLASS}, hashtext(%(queue)s))"

@@ -48,6 +48,22 @@ def dump_json(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
+def dump_result(value: Any) -> str:
+    """Return JSON text of a task's return value; raises ValueError or TypeError for what JSON cannot hold.
+
+    NUL and lone surrogates are kept as escapes, which the ``json`` type stores as they are: the side
+    effect has happened, and such a text must not turn its success into a failure.
+    """
+    text = _ENCODER.encode(value)
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text
+
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=True)
 _ATOMS = (str, int, float, bool, type(None))
 

@@ -1,0 +1,162 @@
+"""The queue's own connections: private to a process, persistent, prepared, READ COMMITTED.
+
+The queue's SQL never runs on the connection of a task, which the task may close, break or leave in
+a transaction.  A private connection is made from Django's parameters (role and time zone too), ends
+no worker when it breaks, and cannot hang for ever: a watchdog shuts its socket down.
+"""
+
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import psycopg.sql
+from django.db import connections
+from psycopg import errors
+
+from . import sql
+from .events import log
+
+STATEMENT_TIMEOUT = 10.0
+"""Seconds: no statement of the queue may take longer."""
+LOCK_TIMEOUT = 2.0
+STUCK_AFTER = 15.0
+"""Seconds without any answer after which the watchdog gives a connection up (lost packets)."""
+_TIMEOUTS = {"statement_timeout": f"{STATEMENT_TIMEOUT:g}s", "lock_timeout": f"{LOCK_TIMEOUT:g}s"}
+FIRST_DELAY, LAST_DELAY = 0.1, 2.0
+"""Seconds between tries to connect: doubling, with jitter."""
+
+# Half-open TCP is noticed by the kernel; what a proxy acknowledges and never answers, by the watchdog.
+_NETWORK = {
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+# The server says that this very statement text or row cannot be stored; a new connection will not help.
+ROW_ERRORS = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
+_POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+
+
+class PrivateConnection:
+    """A psycopg connection that comes back after every loss; used by one thread at a time."""
+
+    def __init__(self, alias: str, name: str, *, prepared: bool = True) -> None:
+        self.alias = alias
+        self.name = name
+        self._prepared = prepared
+        self._connection: psycopg.Connection[Any] | None = None
+        self._busy_since: float | None = None
+        self._not_before = 0.0
+        self._delay = FIRST_DELAY
+        self.last_failure: float | None = None
+        self.generation = 0
+
+    @contextmanager
+    def hot(self) -> Iterator[psycopg.Connection[Any]]:
+        """A transaction in which the hot statements get their plans.
+
+        Raises psycopg.Error; after any error but ``ROW_ERRORS`` the connection has been closed and
+        the next use makes a new one, not before a jittered pause.
+        """
+        with self.guarded() as connection, connection.transaction():
+            connection.execute(sql.HOT_PATH, _TIMEOUTS)
+            yield connection
+
+    @contextmanager
+    def guarded(self) -> Iterator[psycopg.Connection[Any]]:
+        """The connection, outside any transaction, with the watchdog on."""
+        self._busy_since = time.monotonic()
+        try:
+            yield self._open()
+        except ROW_ERRORS as error:
+            self._note_failure(error, lost=isinstance(error, _POOLER_ERRORS))
+            raise
+        except (psycopg.Error, OSError) as error:
+            self._note_failure(error, lost=True)
+            if isinstance(error, OSError):
+                raise psycopg.OperationalError(str(error)) from error
+            raise
+        else:
+            self._delay = FIRST_DELAY
+        finally:
+            self._busy_since = None
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the next use makes sense; 0 when there is no need."""
+        return max(self._not_before - time.monotonic(), 0.0)
+
+    def give_up_if_stuck(self) -> None:
+        """Shut the socket down when a call has had no answer for too long; called by another thread."""
+        since, connection = self._busy_since, self._connection
+        if since is None or connection is None or time.monotonic() - since < STUCK_AFTER:
+            return
+        log("connection_stuck", logging.ERROR, connection=self.name, seconds=time.monotonic() - since)
+        self._busy_since = None
+        try:
+            with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+                duplicate.shutdown(socket.SHUT_RDWR)
+        except (OSError, psycopg.Error) as error:
+            log("connection_shutdown_failed", logging.WARNING, connection=self.name, error=error)
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except (OSError, psycopg.Error):
+                log("connection_close_failed", logging.DEBUG, connection=self.name)
+
+    @property
+    def open_now(self) -> psycopg.Connection[Any]:
+        """The connection as it is; raises OperationalError when there is none."""
+        if self._connection is None:
+            raise psycopg.OperationalError("not connected")
+        return self._connection
+
+    def _open(self) -> psycopg.Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            self._connection = connect(self.alias, self.name, prepared=self._prepared)
+            self.generation += 1
+            if self.generation > 1:
+                log("reconnected", connection=self.name, alias=self.alias)
+        return self._connection
+
+    def _note_failure(self, error: Exception, *, lost: bool) -> None:
+        now = time.monotonic()
+        if isinstance(error, _POOLER_ERRORS) and self._prepared:
+            log("prepared_statements_off", logging.WARNING, connection=self.name, reason="a pooler is in between")
+            self._prepared = False
+        if lost:
+            self.close()
+            self._not_before = now + self._delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+            self._delay = min(self._delay * 2, LAST_DELAY)
+        if lost and (self.last_failure is None or now - self.last_failure > 1.0):
+            log("connection_lost", logging.WARNING, connection=self.name, alias=self.alias, error=error)
+        self.last_failure = now
+
+
+def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connection[Any]:
+    """Return a new autocommit psycopg connection made from Django's settings for ``alias``."""
+    wrapper = connections[alias]
+    params = dict(wrapper.get_connection_params())
+    for key in ("cursor_factory", "context", "prepare_threshold"):
+        params.pop(key, None)
+    params = {**_NETWORK, "application_name": f"django_pgqueue {name}", **params}
+    connection = psycopg.connect(**params, autocommit=True, prepare_threshold=0 if prepared else None)
+    # Explicit in every BEGIN: the project's or the role's default isolation may be stricter.
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    role = wrapper.settings_dict["OPTIONS"].get("assume_role")
+    if role:
+        connection.execute(psycopg.sql.SQL("SET ROLE {}").format(psycopg.sql.Identifier(role)))
+    return connection

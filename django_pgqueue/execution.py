@@ -1,0 +1,368 @@
+"""Running one job, as a pipeline: resolve -> call -> decide -> (elsewhere) settle.
+
+``decide`` is pure: it looks at what the task returned or raised and says what becomes of the job.
+Nothing here writes to the database; the settlement that comes out is written later, behind the fence.
+"""
+
+import hashlib
+import sys
+import sysconfig
+import time
+import traceback
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from . import states
+from .compat import Task, TaskContext, TaskError, TaskResult, TaskResultStatus, normalize_json
+from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
+from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
+from .results import bound_task, resolve_task
+from .retries import Backoff, storable_delay
+from .storable import clean_name, clean_text, dump_result, safe_str
+
+MAX_CLASS_PATH = 255
+UNKNOWN_TASK = "django_pgqueue.exceptions.UnknownTask"
+_PACKAGE = str(Path(__file__).parent)
+_LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
+
+
+@dataclass(slots=True)
+class Execution:
+    """One attempt in the hands of a worker.  Times are of ``time.monotonic()``, in seconds."""
+
+    job: Claimed
+    worker_id: str
+    claimed: float
+    past: tuple[PastAttempt, ...] = ()
+    started: float | None = None
+    finished: float | None = None
+    task: Task | None = None
+    result: TaskResult | None = None
+    cancel_requested: bool = False
+    lease_lost: bool = False
+    deadline: float = 0.0
+    interrupted: bool = False
+    error: BaseException | None = None
+    decision: Any = None
+    entry: int = -1
+
+    @property
+    def number(self) -> int:
+        """The number of this attempt, from 1."""
+        return self.job.attempts + 1
+
+
+class JobContext(TaskContext):
+    """What a task with ``takes_context`` gets: Django's context and the job behind it."""
+
+    # A plain attribute of a frozen, slotted parent's subclass: set past its __setattr__.
+    def __init__(self, execution: Execution) -> None:
+        object.__setattr__(self, "task_result", execution.result)
+        object.__setattr__(self, "_execution", execution)
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._execution.number
+
+    @property
+    def job_id(self) -> int:
+        return self._execution.job.job_id
+
+    @property
+    def worker_id(self) -> str:
+        return self._execution.worker_id
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What was stored with the job at its enqueueing."""
+        return self._execution.job.metadata
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for all attempts of this job, and of no other: for APIs that take such a key."""
+        return f"{self._execution.job.backend}-{self._execution.job.job_id}"
+
+    @property
+    def fencing_token(self) -> int:
+        """Grows with every claim of the job: for stores that refuse an older owner's writes."""
+        return self._execution.job.lease_version
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True once somebody asked that this job be cancelled."""
+        return self._execution.cancel_requested
+
+    @property
+    def lease_lost(self) -> bool:
+        """True once another worker may have taken the job; what this attempt returns is dropped then."""
+        return self._execution.lease_lost
+
+    def checkpoint(self) -> None:
+        """Raise Cancel or LeaseLost when this attempt had better stop; call it in long loops."""
+        if self.lease_lost:
+            raise LeaseLost(f"the lease of job {self.job_id} is lost; another worker may run it now")
+        if self.is_cancelled:
+            raise Cancel("cancelled on request, at a checkpoint")
+
+
+# --- resolve ---------------------------------------------------------------------------------------
+
+
+def prepare(execution: Execution) -> None:
+    """Resolve the task and build the result that the task and the signals see.
+
+    Raises UnknownTask, or whatever the task's module raises at its import.
+    """
+    job = execution.job
+    task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, job.run_after)
+    execution.task = task
+    execution.result = running_result(execution, task)
+
+
+def running_result(execution: Execution, task: Task) -> TaskResult:
+    """Return the TaskResult of a job that runs now."""
+    job = execution.job
+    return TaskResult(
+        task=task,
+        id=str(job.job_id),
+        status=TaskResultStatus.RUNNING,
+        enqueued_at=job.enqueued_at,
+        started_at=execution.past[0].started_at if execution.past else job.claimed_at,
+        finished_at=None,
+        last_attempted_at=job.claimed_at,
+        args=job.args,
+        kwargs=job.kwargs,
+        backend=job.backend,
+        errors=[
+            TaskError(exception_class_path=past.exception_class, traceback=past.traceback or past.message)
+            for past in execution.past
+            if past.outcome in states.CHARGED
+        ],
+        worker_ids=[*(past.worker_id for past in execution.past), execution.worker_id],
+    )
+
+
+# --- call ------------------------------------------------------------------------------------------
+
+
+def call(execution: Execution) -> Any:
+    """Run the task's function (a coroutine function gives its coroutine) and return what it returns."""
+    assert execution.task is not None  # noqa: S101 - prepare() came first
+    job = execution.job
+    if execution.task.takes_context:
+        return execution.task.func(JobContext(execution), *job.args, **job.kwargs)
+    return execution.task.func(*job.args, **job.kwargs)
+
+
+# --- decide ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The job succeeded; JSON text of the return value and the value itself."""
+
+    return_value: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The attempt failed; ``final`` ends the job whatever its budget, else it waits ``delay`` seconds."""
+
+    delay: float
+    final: bool
+    exception_class: str
+    message: str
+    traceback: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """The job is snoozed for ``delay`` seconds."""
+
+    delay: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """This worker does not know the task; a newer one may, in ``delay`` seconds."""
+
+    message: str
+    delay: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The job ends as cancelled."""
+
+    message: str
+
+
+Decision = Complete | Fail | PutOff | Unknown | End
+
+
+def decide_return(execution: Execution, value: Any) -> Decision:
+    """What becomes of a job whose task returned ``value``.
+
+    A value that JSON cannot hold ends the job: the side effect has happened, and running the task
+    again would repeat it.
+    """
+    try:
+        plain = normalize_json(value) if value is not None else None
+        return Complete(dump_result(plain), plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = type(value).__name__
+        refusal = UnstorableResult(f"the return value (a {kind}) cannot be stored as JSON: {safe_str(error)}")
+        execution.error = refusal
+        return failure(execution, refusal, final=True)
+
+
+def decide_raise(execution: Execution, error: BaseException) -> Decision:
+    """What becomes of a job whose task (or whose task's import) raised ``error``."""
+    execution.error = error
+    if isinstance(error, UnknownTask) and execution.task is None:
+        return Unknown(safe_str(error))
+    if isinstance(error, Snooze):
+        return PutOff(storable_delay(error.delay), clean_text(safe_str(error)))
+    if isinstance(error, Cancel):
+        return End(clean_text(safe_str(error)))
+    return failure(execution, error, final=is_final(execution.task, error))
+
+
+def is_final(task: Any, error: BaseException) -> bool:
+    """True for an error that the task's policy never retries."""
+    if isinstance(error, (Retry, TaskTimeout)):
+        return False
+    retry_on = getattr(task, "retry_on", None)
+    if isinstance(error, getattr(task, "discard_on", ()) or ()):
+        return True
+    return retry_on is not None and not isinstance(error, retry_on)
+
+
+def failure(execution: Execution, error: BaseException, *, final: bool) -> Fail:
+    """Return the failure to record for ``error``; never raises, whatever the error is like."""
+    text = render_traceback(error)
+    return Fail(
+        delay=0.0 if final else next_delay(execution, error),
+        final=final,
+        exception_class=class_path(error),
+        message=clean_text(safe_str(error), limit=4096),
+        traceback=text,
+        fingerprint=fingerprint(execution.job.task_path, error),
+    )
+
+
+def next_delay(execution: Execution, error: BaseException) -> float:
+    """Return the seconds until the next attempt: the error's own word, the task's, or the job's policy."""
+    if isinstance(error, Retry) and error.delay is not None:
+        return _bounded(error.delay)
+    failures = execution.job.failures + 1
+    backoff = getattr(execution.task, "backoff", None)
+    if callable(backoff) and not isinstance(backoff, Backoff):
+        try:
+            seconds = backoff(error, execution.result)
+            if seconds is not None:
+                return storable_delay(seconds)
+        except Exception as broken:  # noqa: BLE001 - a broken policy must not cost the job its outcome
+            error.add_note(f"django_pgqueue: the task's backoff raised {safe_str(broken)}; the default was used")
+    if isinstance(backoff, Backoff):
+        return backoff.delay(failures)
+    return default_policy(execution).delay(failures)
+
+
+def default_policy(execution: Execution) -> Backoff:
+    """Return the policy that was stored with the job."""
+    return Backoff(execution.job.backoff_base, execution.job.backoff_cap)
+
+
+def _bounded(seconds: float) -> float:
+    try:
+        return storable_delay(seconds)
+    except ValueError:
+        return 0.0
+
+
+# --- texts -----------------------------------------------------------------------------------------
+
+
+def class_path(error: BaseException) -> str:
+    """Return the dotted path of an error's class, cut to the column."""
+    cls = type(error)
+    return clean_name(f"{cls.__module__}.{cls.__qualname__}", MAX_CLASS_PATH)
+
+
+def render_traceback(error: BaseException) -> str:
+    """Return a storable traceback that begins at the task's own frame."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.tb_next
+    try:
+        return clean_text("".join(traceback.format_exception(type(error), error, frame)))
+    except Exception as broken:  # noqa: BLE001 - a hostile exception may break its own rendering
+        return clean_text(f"{class_path(error)}: {safe_str(error)}\n(no traceback: {safe_str(type(broken))})")
+
+
+def fingerprint(task_path: str, error: BaseException) -> str:
+    """Return 32 hex digits equal for failures of the same cause: task, class and innermost own frame."""
+    place = ""
+    frame = error.__traceback__
+    while frame is not None:
+        name = frame.tb_frame.f_code.co_filename
+        if not name.startswith(_PACKAGE) and not name.startswith(_LIBRARIES) and not name.startswith(sys.base_prefix):
+            place = f"{name}:{frame.tb_frame.f_code.co_qualname}"
+        frame = frame.tb_next
+    text = f"{task_path}\n{class_path(error)}\n{place}"
+    return hashlib.blake2s(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+
+
+# --- to the settlement -----------------------------------------------------------------------------
+
+
+def settlement(execution: Execution, now: float) -> Settlement:
+    """Return what to write for an execution that was decided, with ages counted back from ``now``."""
+    fence = execution.job.fence
+    started = now - (execution.started if execution.started is not None else now)
+    finished = now - (execution.finished if execution.finished is not None else now)
+    match execution.decision:
+        case Complete(return_value=text):
+            return Completed(fence, started, finished, text)
+        case Fail() as f:
+            return Failed(
+                fence, started, finished, f.delay, f.final, f.exception_class, f.message, f.traceback, f.fingerprint
+            )
+        case PutOff(delay, message):
+            return Snoozed(fence, started, finished, delay, message)
+        case Unknown(message, delay):
+            return Snoozed(fence, started, finished, delay, message, UNKNOWN_TASK)
+        case End(message):
+            return Cancelled(fence, started, finished, message)
+    raise AssertionError(f"no settlement for {execution.decision!r}")
+
+
+def finished_result(execution: Execution, status: str) -> TaskResult | None:
+    """Return the final TaskResult of an execution for the signal, or None when the job is not over."""
+    result = execution.result
+    if status not in states.ENDED or result is None:
+        return None
+    succeeded = status == states.SUCCEEDED
+    _set(result, "status", TaskResultStatus.SUCCESSFUL if succeeded else TaskResultStatus.FAILED)
+    _set(result, "finished_at", finished_time(execution))
+    if succeeded and isinstance(execution.decision, Complete):
+        _set(result, "_return_value", execution.decision.value)
+    elif isinstance(execution.decision, Fail):
+        failed = execution.decision
+        result.errors.append(TaskError(exception_class_path=failed.exception_class, traceback=failed.traceback))
+    return result
+
+
+def finished_time(execution: Execution) -> datetime:
+    """Return when the execution finished, by the database's clock as far as this process knows it."""
+    return execution.job.claimed_at + timedelta(seconds=(execution.finished or time.monotonic()) - execution.claimed)
+
+
+_set = object.__setattr__

@@ -1,0 +1,102 @@
+"""What every supervisor's keeper does for all: promote, rescue by expiry, prune.
+
+Leaderless: each statement skips what another keeper has locked.  Jittered: keepers started together
+do not work in step.  A duty that has become dear (dead index entries under a pinned xmin horizon) is
+done less often, so that it never takes more than a tenth of the time.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .events import log
+from .managers import PROMOTE_HEAD, PromoteMark
+from .models import Job
+
+BATCH = 1000
+SHARE = 0.1
+"""Part of the time that one duty may take."""
+SWEEP_AT_LEAST_EVERY = 30.0
+
+
+class Duty:
+    """Something to do every ``period`` seconds, jittered, and never more than a tenth of the time."""
+
+    def __init__(self, name: str, period: float, act: Callable[[Any], int]) -> None:
+        self.name = name
+        self.period = period
+        self._act = act
+        self.due_at = time.monotonic() + period * random.uniform(0.0, 0.5)  # noqa: S311 - jitter
+
+    def run(self, connection: Any) -> int:
+        """Do it once; return how many rows it moved and set when it is due again."""
+        began = time.monotonic()
+        moved = self._act(connection)
+        cost = time.monotonic() - began
+        pause = 0.0 if moved >= BATCH else max(self.period * random.uniform(0.75, 1.25), cost / SHARE)  # noqa: S311
+        self.due_at = time.monotonic() + pause
+        return moved
+
+    def postpone(self) -> None:
+        """Try again after a period; for a failure."""
+        self.due_at = time.monotonic() + self.period * random.uniform(0.75, 1.25)  # noqa: S311
+
+
+class Promoter:
+    """Makes due jobs ready, from a mark on; sweeps from the head while that is cheap."""
+
+    def __init__(self) -> None:
+        self._mark = PROMOTE_HEAD
+        self._swept_at = float("-inf")
+        self._sweep_cost = 0.0
+        self.promoted: set[str] = set()
+        self.next_in: float | None = None
+
+    def __call__(self, connection: Any) -> int:
+        began = time.monotonic()
+        since = began - self._swept_at
+        sweep = self._sweep_cost <= SHARE * since or since > SWEEP_AT_LEAST_EVERY
+        rows = Job.objects.promote(
+            limit=BATCH, after=PROMOTE_HEAD if sweep else self._mark, connection=connection
+        )
+        if sweep:
+            self._swept_at, self._sweep_cost = began, time.monotonic() - began
+        if rows:
+            self._mark = PromoteMark(rows[-1][2], rows[-1][0])
+            self.promoted |= {queue for _, queue, _ in rows}
+            log("promoted", jobs=len(rows))
+        self.next_in = Job.objects.next_run_at(connection=connection)
+        return len(rows)
+
+
+def rescue(connection: Any, *, server_up: float) -> int:
+    """Take expired jobs from their workers; return how many."""
+    rescued = Job.objects.rescue(limit=BATCH, server_up=server_up, connection=connection)
+    for job in rescued:
+        level = logging.ERROR if job.status == "dead" else logging.WARNING
+        log(
+            "rescued", level, job=job.job_id, status=job.status, attempt=job.attempts, worker=job.worker_id,
+            reason="lease expired",
+        )
+    return len(rescued)
+
+
+class Pruner:
+    """Deletes ended jobs past their retention, a bounded batch at a time."""
+
+    def __init__(self, retention: Mapping[str, float | None]) -> None:
+        self._ages = {status: age for status, age in retention.items() if age is not None}
+        self._after: dict[str, Any] = {}
+
+    def __call__(self, connection: Any) -> int:
+        most = 0
+        for status, age in self._ages.items():
+            rows = Job.objects.prune(status, age=age, limit=BATCH, after=self._after.get(status), connection=connection)
+            # A full batch has more behind it; the next pass begins at the head again.
+            self._after[status] = (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
+            if rows:
+                log("pruned", jobs=len(rows), status=status)
+            most = max(most, len(rows))
+        return most

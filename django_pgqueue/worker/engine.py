@@ -1,0 +1,365 @@
+"""The child's engine: settle what has ended, claim what comes next, in one transaction.
+
+One thread owns the child's private connection and goes round: take what the runners finished, write
+it (one commit for all of it), claim the next jobs in the same commit, hand them to the runners.  What
+ends while a write is under way goes with the next one.  An outcome stays on the list until the
+database has said what became of it; nothing computed is lost to a broken connection or run again.
+"""
+
+import logging
+import time
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import psycopg
+
+from .. import states
+from ..connections import ROW_ERRORS, PrivateConnection
+from ..events import log, logger
+from ..execution import (
+    Complete,
+    Execution,
+    Fail,
+    Unknown,
+    failure,
+    finished_result,
+    settlement,
+)
+from ..models import Job
+from ..records import DONE, LOCKED, Answer, Claimed, Fence, Released, Settlement, WorkerIdentity
+from . import unknown
+from .board import CAPACITY, Board
+from .claims import Claimer
+from .config import WorkerConfig
+from .prefetch import Prefetch
+from .runners import Runners
+
+WAKE = None
+"""What the watcher puts on the tray to make the engine look now."""
+LINGER = 0.002
+"""Seconds that a write may wait for company while the runners have enough to do."""
+LOCKED_PAUSE = 0.2
+"""Seconds before a row that somebody else had locked is tried again."""
+RESERVE = 64
+"""Entries of the board that prefetching leaves alone."""
+
+
+class Engine:
+    """Claims, hands out, settles; see the module."""
+
+    def __init__(self, config: WorkerConfig, board: Board, identity: WorkerIdentity, quota: int | None) -> None:
+        self.config = config
+        self.board = board
+        self.identity = identity
+        self.connection = PrivateConnection(
+            config.database, f"child {identity.worker_id}", prepared=config.prepared_statements
+        )
+        self.claimer = Claimer(config.queues, worker_id=identity.worker_id, lease=config.lease)
+        self.tray: SimpleQueue[Execution | None] = SimpleQueue()
+        self.runners = Runners(config.threads, config.coroutines, board, self.tray, self._may_start)
+        self.prefetch = Prefetch(config)
+        self.held: dict[int, Execution] = {}
+        self.unsettled: list[Execution] = []
+        self.quota = quota
+        self._quota_given = quota or 0
+        self.stop_by: float | None = None
+        self.drained = False
+        self._free = list(range(CAPACITY - 1, -1, -1))
+        self._in_runners = 0
+        self._suspect_since: float | None = None
+        self._refused: list[Released] = []
+        self._look_at = 0.0
+
+    # --- called by other threads
+
+    def wake(self) -> None:
+        """Make the engine look now."""
+        self.tray.put(WAKE)
+
+    def _may_start(self, execution: Execution) -> bool:
+        if self.stop_by is not None or execution.cancel_requested or execution.lease_lost:
+            return False
+        return not self.lease_over(execution)
+
+    def lease_over(self, execution: Execution) -> bool:
+        """True when the lease may have ended, as far as this process can know."""
+        confirmed = max(execution.claimed, self.board.get("beat"))
+        return time.monotonic() > confirmed + self.config.lease
+
+    # --- the loop
+
+    def run(self) -> bool:
+        """Work until told to stop, drained, or the quota is used up; True when all is settled."""
+        while True:
+            self._collect(self._patience())
+            self._round()
+            if self._done():
+                self.board.set("drained", int(self.drained))
+                return True
+            if self.stop_by is not None and time.monotonic() > self.stop_by:
+                self._interrupt_all()
+                return not self.held
+
+    def stop(self, by: float) -> None:
+        """Stop claiming, hand back what has not started, finish the rest until ``by`` (monotonic)."""
+        if self.stop_by is None or by < self.stop_by:
+            self.stop_by = by
+        self.wake()
+
+    def _done(self) -> bool:
+        if self.held or self.unsettled:
+            return False
+        return self.stop_by is not None or self.drained or self.quota == 0
+
+    def _patience(self) -> float:
+        if self.connection.pause:
+            return self.connection.pause
+        if self.stop_by is not None:
+            return 0.05 if self.unsettled or self.runners.waiting else max(min(self.stop_by - time.monotonic(), 0.5), 0.01)
+        if self.unsettled:
+            return LOCKED_PAUSE
+        return max(self._look_at - time.monotonic(), 0.0) if self._wanted() else self.config.poll_interval
+
+    def _collect(self, patience: float) -> None:
+        try:
+            self._accept(self.tray.get(timeout=patience) if patience > 0 else self.tray.get_nowait())
+            if patience > 0 and self.runners.waiting > self.config.threads:
+                time.sleep(LINGER)
+            while True:
+                self._accept(self.tray.get_nowait())
+        except Empty:
+            pass
+
+    def _accept(self, item: Execution | None) -> None:
+        if item is WAKE:
+            self._look_at = 0.0
+            return
+        self._in_runners -= 1
+        if item.decision is None and self.stop_by is None and self.quota is not None:
+            self.quota += 1  # it never started
+        self.prefetch.note(item)
+        self.unsettled.append(item)
+
+    def _round(self) -> None:
+        if self.quota is not None:
+            self.board.set("used", self._quota_given - self.quota)
+        if self.connection.pause:
+            return
+        now = time.monotonic()
+        if self.stop_by is not None or self.prefetch.stalled(self.runners, now):
+            self._take_back()
+        may_claim = self.stop_by is None and (now >= self._look_at or self.unsettled)
+        limit = self._wanted() if may_claim else 0
+        if not (self.unsettled or self._refused or limit or self._suspect_since):
+            return
+        try:
+            self._write(limit)
+        except ROW_ERRORS as error:
+            log("settle_refused", logging.ERROR, error=error, rows=len(self.unsettled))
+            self._settle_one_by_one()
+        except psycopg.Error:
+            self._suspect_since = self._suspect_since or now
+
+    def _write(self, limit: int) -> None:
+        generation = self.connection.generation
+        batch = list(self.unsettled)
+        with self.connection.hot() as connection:
+            self._reconcile(generation, connection)
+            answers = self._settle(batch, connection)
+            jobs, empty = self.claimer.claim(limit, connection=connection) if limit else ([], False)
+            claimed = time.monotonic()
+            past = Job.objects.history([j.job_id for j in jobs if j.attempts], connection=connection) if jobs else {}
+        # Only now it is durable.
+        self._apply(batch, answers)
+        for job in jobs:
+            self._start(Execution(job, self.identity.worker_id, claimed, tuple(past.get(job.job_id, ()))))
+        if limit:
+            self._note_look(len(jobs), empty)
+
+    # --- claiming
+
+    def _wanted(self) -> int:
+        if not self.beat_is_fresh():
+            return 0
+        running = self._in_runners - self.runners.waiting - self.runners.awaiting
+        wanted = self.prefetch.wanted(
+            idle=self.config.threads - max(running, 0), waiting=self.runners.waiting, awaiting=self.runners.awaiting
+        )
+        if self.quota is not None:
+            wanted = min(wanted, self.quota)
+        return max(min(wanted, len(self._free) - RESERVE), 0)
+
+    def beat_is_fresh(self) -> bool:
+        """False after two missed beats of the keeper: leases taken now might not be renewed."""
+        return time.monotonic() - self.board.get("beat") < 2 * self.config.heartbeat + 1.0
+
+    def _start(self, execution: Execution) -> None:
+        job = execution.job
+        if job.job_id in self.held:
+            # An earlier attempt of it still runs here: its lease was lost, and the row came back to us.
+            self._refused.append(Released(job.fence, None))
+            return
+        execution.entry = self._free.pop()
+        self.board.publish(execution.entry, job.fence)
+        self.held[job.job_id] = execution
+        self._in_runners += 1
+        if self.quota is not None:
+            self.quota -= 1
+        self.runners.submit(execution)
+
+    def _note_look(self, found: int, empty: bool) -> None:
+        if not empty or self._refused:
+            self.board.set("sleeping", 0)
+            if found == 0:
+                self._look_at = time.monotonic() + self.config.poll_interval / 4
+            return
+        self._look_at = time.monotonic() + self.prefetch.poll_pause()
+        self.board.set("sleeping", 1)
+        if self.config.drain and not found and not self.held and not self.unsettled:
+            self.drained = self._nothing_due()
+
+    def _nothing_due(self) -> bool:
+        try:
+            with self.connection.hot() as connection:
+                Job.objects.promote(limit=1000, connection=connection)
+                seconds = Job.objects.next_run_at(connection=connection)
+                jobs, empty = self.claimer.claim(1, connection=connection)
+        except psycopg.Error:
+            self._suspect_since = self._suspect_since or time.monotonic()
+            return False
+        for job in jobs:
+            self._start(Execution(job, self.identity.worker_id, time.monotonic()))
+        self._look_at = 0.0
+        return empty and not jobs and (seconds is None or seconds > 0)
+
+    def _reconcile(self, generation: int, connection: Any) -> None:
+        if self.connection.generation == generation and self._suspect_since is None:
+            return
+        if self._suspect_since is not None:
+            within = time.monotonic() - self._suspect_since + 60.0
+            released = Job.objects.release_unheld(
+                list(self.held), worker_id=self.identity.worker_id, within=within, connection=connection
+            )
+            if released:
+                log("released_unheld", jobs=len(released), worker=self.identity.worker_id)
+        self.claimer.reset()
+        self._suspect_since = None
+
+    # --- settling
+
+    def _settle(self, batch: list[Execution], connection: Any) -> dict[Fence, Answer]:
+        unknown.decide(batch, patience=self.config.unknown_task_patience, connection=connection)
+        now = time.monotonic()
+        settlements: list[Settlement] = [self._settlement(execution, now) for execution in batch]
+        settlements += self._refused
+        if not settlements:
+            return {}
+        return Job.objects.settle(settlements, worker=self.identity, connection=connection)
+
+    def _settlement(self, execution: Execution, now: float) -> Settlement:
+        if execution.decision is not None:
+            return settlement(execution, now)
+        if execution.started is None:
+            return Released(execution.job.fence, None)
+        return Released(execution.job.fence, now - execution.started, "interrupted: the worker was stopped")
+
+    def _apply(self, batch: list[Execution], answers: dict[Fence, Answer]) -> None:
+        self._refused.clear()
+        self.unsettled = self.unsettled[len(batch) :]
+        finished = []
+        for execution in batch:
+            answer = answers[execution.job.fence]
+            if answer.result == LOCKED:
+                self.unsettled.append(execution)
+                continue
+            self._retire(execution)
+            if answer.result != DONE:
+                log("lease_lost", logging.WARNING, **self._fields(execution), outcome_dropped=True)
+            elif execution.decision is not None:
+                self._log_outcome(execution, answer)
+                result = finished_result(execution, answer.status or "")
+                if result is not None:
+                    finished.append((execution, result))
+        if finished:
+            self.runners.announce(finished)
+
+    def _settle_one_by_one(self) -> None:
+        # One bad row harms no other; a bad row's outcome is replaced by one that says so.
+        for execution in list(self.unsettled):
+            for last_try in (False, True):
+                try:
+                    with self.connection.hot() as connection:
+                        answers = self._settle([execution], connection)
+                except ROW_ERRORS as error:
+                    execution.decision = failure(execution, error, final=True)
+                    if last_try:
+                        log("settle_impossible", logging.ERROR, exc_info=error, **self._fields(execution))
+                        self.unsettled.remove(execution)
+                        self._retire(execution)
+                except psycopg.Error:
+                    return
+                else:
+                    self.unsettled.remove(execution)
+                    self._apply_one(execution, answers)
+                    break
+
+    def _apply_one(self, execution: Execution, answers: dict[Fence, Answer]) -> None:
+        rest, self.unsettled = self.unsettled, [execution]
+        self._apply([execution], answers)
+        self.unsettled = rest + self.unsettled
+
+    def _retire(self, execution: Execution) -> None:
+        self.board.withdraw(execution.entry)
+        self._free.append(execution.entry)
+        self.held.pop(execution.job.job_id, None)
+
+    # --- handing back
+
+    def _take_back(self) -> None:
+        for execution in self.runners.take_back():
+            self._in_runners -= 1
+            if self.quota is not None:
+                self.quota += 1
+            self.unsettled.append(execution)
+
+    def _interrupt_all(self) -> None:
+        """Hand back everything, running or not; the process must end right after."""
+        settled = {id(execution) for execution in self.unsettled}
+        self.unsettled += [execution for execution in self.held.values() if id(execution) not in settled]
+        log("interrupted", logging.WARNING, jobs=len(self.held), worker=self.identity.worker_id)
+        try:
+            with self.connection.hot() as connection:
+                batch = list(self.unsettled)
+                answers = self._settle(batch, connection)
+            self._apply(batch, answers)
+        except psycopg.Error as error:
+            log("hand_back_failed", logging.ERROR, error=error, jobs=len(self.held))
+
+    # --- log
+
+    def _fields(self, execution: Execution) -> dict[str, Any]:
+        job = execution.job
+        return {
+            "job": job.job_id,
+            "task": job.task_path,
+            "queue": job.queue,
+            "attempt": execution.number,
+            "worker": self.identity.worker_id,
+        }
+
+    def _log_outcome(self, execution: Execution, answer: Answer) -> None:
+        if isinstance(execution.decision, Complete):
+            if logger.isEnabledFor(logging.DEBUG):  # building the line costs more than many a task
+                log("succeeded", logging.DEBUG, **self._fields(execution))
+            return
+        fields = self._fields(execution) | {"status": answer.status}
+        if isinstance(execution.decision, Fail):
+            failed = execution.decision
+            event = "dead" if answer.status == states.DEAD else "failed"
+            level = logging.ERROR if event == "dead" else logging.WARNING
+            delay = failed.delay if answer.status == states.SCHEDULED else None
+            log(event, level, **fields, error=failed.exception_class, message=failed.message[:200], retry_in=delay)
+        elif isinstance(execution.decision, Unknown):
+            log("unknown_task", logging.WARNING, **fields)
+        else:
+            log(type(execution.decision).__name__.lower(), **fields)

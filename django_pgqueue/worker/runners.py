@@ -1,0 +1,275 @@
+"""What runs tasks inside a child: M threads, and one event loop for coroutine tasks.
+
+A thread takes the next execution, runs it, puts it on the tray for the engine, and takes the next:
+it never waits for the database.  Coroutines go on to the loop, each in its own
+``ThreadSensitiveContext`` (without one they would all share one database connection), and bounded.
+"""
+
+import asyncio
+import ctypes
+import logging
+import threading
+import time
+from collections.abc import Callable
+from inspect import iscoroutinefunction
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
+from django.db import connections
+
+from .. import execution as pipeline
+from ..compat import TaskResult, signals
+from ..events import log, log_receiver_error
+from ..exceptions import TaskTimeout
+from ..execution import Execution
+from . import cleanup
+from .board import Board
+
+SOFT_STOP_GRACE = 5.0
+"""Seconds that a task has to end after its timeout before its whole process is replaced."""
+
+Finished = tuple[Execution, TaskResult]
+
+
+class TaskThread:
+    """One thread that runs tasks, and the handle by which a timeout reaches into it."""
+
+    def __init__(self, name: str, target: Callable[["TaskThread"], None]) -> None:
+        self.lock = threading.Lock()
+        self.execution: Execution | None = None
+        self.thread = threading.Thread(target=target, args=(self,), name=name, daemon=True)
+        self.thread.start()
+
+    def interrupt(self, now: float) -> None:
+        """Raise TaskTimeout in the thread when its task is past its timeout."""
+        with self.lock:
+            running = self.execution
+            if running is None or running.interrupted or not running.deadline or now < running.deadline:
+                return
+            running.interrupted = True
+            _raise_in(self.thread, TaskTimeout)
+
+    def arm(self, execution: Execution) -> None:
+        """Let timeouts reach this execution."""
+        with self.lock:
+            self.execution = execution
+
+    def disarm(self) -> None:
+        """No timeout reaches the thread any more, one on its way included."""
+        with self.lock:
+            self.execution = None
+            _raise_in(self.thread, None)
+
+
+def _raise_in(thread: threading.Thread, error: type[BaseException] | None) -> None:
+    if thread.ident is not None:
+        pointer = ctypes.py_object(error) if error is not None else None
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), pointer)
+
+
+class Runners:
+    """The threads and the loop of one child.
+
+    ``may_start`` is asked right before each start; a refused execution comes back on the tray as it is.
+    """
+
+    def __init__(
+        self, threads: int, coroutines: int, board: Board, tray: "SimpleQueue[Any]", may_start: Callable[[Execution], bool]
+    ) -> None:
+        self.board = board
+        self.tray = tray
+        self._may_start = may_start
+        self._work: SimpleQueue[Any] = SimpleQueue()
+        self._loop = CoroutineLoop(coroutines, self)
+        self.last_start = time.monotonic()
+        self.threads = [TaskThread(f"pgqueue-task-{n}", self._run_thread) for n in range(1, threads + 1)]
+
+    @property
+    def waiting(self) -> int:
+        """Executions that no thread has taken yet."""
+        return self._work.qsize()
+
+    @property
+    def awaiting(self) -> int:
+        """Coroutines under way; they hold no thread."""
+        return self._loop.active
+
+    def submit(self, execution: Execution) -> None:
+        """Queue an execution for the threads."""
+        self._work.put(execution)
+
+    def announce(self, finished: list[Finished]) -> None:
+        """Have ``task_finished`` sent for these, by a task thread."""
+        self._work.put(finished)
+
+    def take_back(self) -> list[Execution]:
+        """Return the executions that no thread has started; they are not run."""
+        taken, notices = [], []
+        try:
+            while True:
+                item = self._work.get_nowait()
+                (taken if isinstance(item, Execution) else notices).append(item)
+        except Empty:
+            for notice in notices:
+                self._work.put(notice)
+        return taken
+
+    def interrupt_overdue(self, now: float) -> None:
+        """Stop sync tasks that are past their timeout; coroutines look after their own."""
+        for thread in self.threads:
+            thread.interrupt(now)
+
+    def close(self, patience: float) -> None:
+        """End the threads once their work is done; waits at most ``patience`` seconds in all."""
+        until = time.monotonic() + patience
+        for _ in self.threads:
+            self._work.put(None)
+        for thread in self.threads:
+            thread.thread.join(max(until - time.monotonic(), 0.0))
+
+    # --- in a task thread
+
+    def _run_thread(self, thread: TaskThread) -> None:
+        while True:
+            item = self._work.get()
+            if item is None:
+                connections.close_all()
+                return
+            try:
+                if isinstance(item, list):
+                    self._send_finished(item)
+                else:
+                    self._take(thread, item)
+            except BaseException as error:  # noqa: BLE001 - a late timeout, or a fault of ours: the thread lives on
+                log("task_thread_error", logging.ERROR, exc_info=error, thread=thread.thread.name)
+                if isinstance(item, Execution) and item.decision is None:
+                    self.finish(item, pipeline.decide_raise(item, error))
+
+    def _take(self, thread: TaskThread, execution: Execution) -> None:
+        if not self._may_start(execution):
+            self.tray.put(execution)
+            return
+        self.last_start = now = time.monotonic()
+        execution.started = now
+        if execution.job.timeout:
+            execution.deadline = now + execution.job.timeout
+        self.board.start(execution.entry, now, execution.deadline)
+        cleanup.before_task()
+        if not self._prepare(execution):
+            return
+        if iscoroutinefunction(execution.task.func):  # type: ignore[union-attr]
+            self._loop.submit(execution)
+            return
+        decision = self._run_sync(thread, execution)
+        cleanup.after_task()
+        self.finish(execution, decision)
+
+    def _prepare(self, execution: Execution) -> bool:
+        try:
+            pipeline.prepare(execution)
+        except BaseException as error:  # noqa: BLE001 - a module may raise anything at import, SystemExit included
+            cleanup.after_task()
+            self.finish(execution, pipeline.decide_raise(execution, error))
+            return False
+        _send(signals.task_started, execution, execution.result)
+        return True
+
+    def _run_sync(self, thread: TaskThread, execution: Execution) -> Any:
+        try:
+            thread.arm(execution)
+            try:
+                return pipeline.decide_return(execution, pipeline.call(execution))
+            finally:
+                thread.disarm()
+        except BaseException as error:  # noqa: BLE001 - SystemExit, KeyboardInterrupt ... of a task are its failure
+            if isinstance(error, TaskTimeout) and execution.interrupted:
+                error.args = (f"ran longer than its timeout of {execution.job.timeout:g} s",)
+            return pipeline.decide_raise(execution, error)
+
+    def finish(self, execution: Execution, decision: Any) -> None:
+        """Put a decided execution on the tray."""
+        execution.finished = time.monotonic()
+        execution.decision = decision
+        self.tray.put(execution)
+
+    def _send_finished(self, finished: list[Finished]) -> None:
+        for execution, result in finished:
+            # Django's own receiver logs the traceback from sys.exc_info(): it must run in an except block.
+            if execution.error is None:
+                _send(signals.task_finished, execution, result)
+                continue
+            try:
+                raise execution.error
+            except BaseException:  # noqa: BLE001
+                _send(signals.task_finished, execution, result)
+        cleanup.after_task()
+
+
+def _send(signal: Any, execution: Execution, result: Any) -> None:
+    backend = type(execution.task.get_backend())  # type: ignore[union-attr]
+    for receiver, error in signal.send_robust(backend, task_result=result):
+        if isinstance(error, Exception):
+            name = "task_started" if signal is signals.task_started else "task_finished"
+            log_receiver_error(name, receiver, error, job=execution.job.job_id)
+
+
+class CoroutineLoop:
+    """The child's event loop, started by the first coroutine task."""
+
+    def __init__(self, limit: int, runners: Runners) -> None:
+        self._slots = threading.BoundedSemaphore(limit)
+        self._runners = runners
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+        self.active = 0
+
+    def submit(self, execution: Execution) -> None:
+        """Run a coroutine task on the loop; waits while too many are under way."""
+        self._slots.acquire()
+        with self._starting:
+            self.active += 1
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="pgqueue-loop", daemon=True).start()
+        asyncio.run_coroutine_threadsafe(self._run(execution), self._loop)
+
+    async def _run(self, execution: Execution) -> None:
+        try:
+            async with ThreadSensitiveContext() as context:
+                decision = await self._decide(execution)
+                if context in SyncToAsync.context_to_thread_executor:
+                    await sync_to_async(connections.close_all)()
+        except BaseException as error:  # noqa: BLE001 - recorded as the task's failure
+            decision = pipeline.decide_raise(execution, error)
+        with self._starting:
+            self.active -= 1
+        self._slots.release()
+        self._runners.finish(execution, decision)
+
+    async def _decide(self, execution: Execution) -> Any:
+        task = asyncio.ensure_future(_contained(execution))
+        timeout = execution.job.timeout
+        done, _ = await asyncio.wait({task}, timeout=timeout)
+        if not done:
+            task.cancel()
+            done, _ = await asyncio.wait({task}, timeout=SOFT_STOP_GRACE)
+            error = TaskTimeout(f"ran longer than its timeout of {timeout:g} s")
+            return pipeline.decide_raise(execution, error)
+        value, raised = task.result()
+        if raised is not None:
+            return pipeline.decide_raise(execution, raised)
+        return pipeline.decide_return(execution, value)
+
+
+async def _contained(execution: Execution) -> tuple[Any, BaseException | None]:
+    # SystemExit and KeyboardInterrupt would end the loop if they left the coroutine.
+    try:
+        return await pipeline.call(execution), None
+    except asyncio.CancelledError as error:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return None, error
+    except BaseException as error:  # noqa: BLE001
+        return None, error

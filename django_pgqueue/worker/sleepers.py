@@ -1,0 +1,109 @@
+"""The worker's side of wake-up: say that somebody sleeps, listen, and wake the children.
+
+While a child has room and has found its queues empty, this thread holds the shared advisory lock of
+each queue; enqueuers that see it send a NOTIFY after their commit.  Having taken the lock, it makes
+the children look once more: what was committed before the lock is found by that look, what comes
+after it is notified.
+"""
+
+import os
+import select
+import time
+from collections.abc import Sequence
+
+import psycopg
+
+from .. import sql
+from ..connections import PrivateConnection
+from ..events import log
+from .board import LIVE, Board
+from .config import WorkerConfig
+
+TICK = 0.05
+IDLE_TICK = 0.5
+KEEP_LOCK = 0.25
+"""Seconds that the lock stays after the last child fell out of sleep: a busy child dozes for moments."""
+PING_EVERY = 15.0
+"""Seconds between two signs of life on an otherwise silent connection: one that died says nothing."""
+
+
+class Sleepers:
+    """Knows whether a child of this worker sleeps, and tells the database."""
+
+    def __init__(
+        self, config: WorkerConfig, boards: list[Board], children: tuple[int, ...], connection: PrivateConnection
+    ) -> None:
+        self.boards = boards
+        self.children = children
+        self.connection = connection
+        self._queues = config.queues or ("*",)
+        self._notify = config.notify
+        self._asleep_at = float("-inf")
+
+    def notice_children(self) -> None:
+        """Make every child that sleeps look at its queues."""
+        for board, pipe in zip(self.boards, self.children, strict=True):
+            if board.get("state") == LIVE and board.get("sleeping"):
+                try:
+                    os.write(pipe, b"!")
+                except BlockingIOError:
+                    pass  # it has unread notices
+
+    def notify_others(self, queues: Sequence[str], connection: PrivateConnection) -> None:
+        """Wake the workers elsewhere that sleep on these queues."""
+        if self._notify:
+            try:
+                with connection.guarded() as raw:
+                    raw.execute(sql.NOTIFY_SLEEPERS, {"queues": list(queues)})
+            except psycopg.Error:
+                return  # they poll
+
+    def run(self) -> None:
+        """Listen for ever; a thread of its own."""
+        while True:
+            time.sleep(self.connection.pause)
+            try:
+                self._listen()
+            except (psycopg.Error, OSError, ValueError) as error:
+                self.connection.close()
+                log("wakeup_lost", connection=self.connection.name, error=error)
+                time.sleep(max(self.connection.pause, IDLE_TICK))
+
+    def _listen(self) -> None:
+        with self.connection.guarded() as raw:
+            raw.execute(sql.LISTEN)
+        locked = False
+        heard_at = time.monotonic()
+        self.notice_children()  # what was notified while nobody listened
+        while True:
+            now = time.monotonic()
+            if self._somebody_sleeps():
+                self._asleep_at = now
+            if (now - self._asleep_at < KEEP_LOCK) != locked:
+                locked = not locked
+                self._lock(sql.SLEEP if locked else sql.AWAKE)
+                heard_at = now
+                if locked:
+                    self.notice_children()
+            if now - heard_at > PING_EVERY:
+                with self.connection.guarded() as raw:
+                    raw.execute("SELECT 1")
+                heard_at = now
+            if self._notified(IDLE_TICK if locked else TICK):
+                self.notice_children()
+
+    def _somebody_sleeps(self) -> bool:
+        return any(board.get("state") == LIVE and board.get("sleeping") for board in self.boards)
+
+    def _lock(self, statement: str) -> None:
+        with self.connection.guarded() as raw:
+            for queue in self._queues:
+                raw.execute(statement, {"queue": queue})
+
+    def _notified(self, seconds: float) -> bool:
+        raw = self.connection.open_now
+        # notifies() would keep the connection to itself; select costs nothing while nothing comes.
+        if not select.select([raw.fileno()], [], [], seconds)[0]:
+            return False
+        with self.connection.guarded():
+            return any(True for _ in raw.notifies(timeout=0))
