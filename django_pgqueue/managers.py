@@ -144,8 +144,7 @@ class JobManager(JobReadings):
         """Extend leases to ``lease`` seconds from now; an expired one too while nobody took the job."""
         connection = connection or self._write_connection()
         rows = run(connection, sql.RENEW, {**_fence_columns(fences), "lease": lease})
-        renewed = dict(rows)
-        answers = {fence: Renewal(DONE, renewed[fence.job_id]) for fence in fences if fence.job_id in renewed}
+        answers = {Fence(*row[:3]): Renewal(DONE, row[3]) for row in rows}
         for fence, answer in self._whereabouts(fences, answers, connection).items():
             answers[fence] = Renewal(answer.result, False)
         return answers
@@ -193,24 +192,28 @@ class JobManager(JobReadings):
         return [row[0] for row in run(connection or self._write_connection(), sql.RELEASE_UNHELD, params)]
 
     def _settle(self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection) -> dict[Fence, Answer]:
+        if not settled:
+            return {}
         connection = connection or self._write_connection()
+        done = self._write_outcomes(statement, settled, worker, connection)
         fences = [settlement.fence for settlement in settled]
-        params = _fence_columns(fences)
+        answers = done | self._whereabouts(fences, done, connection)
+        return {fence: answers[fence] for fence in fences}
+
+    def _write_outcomes(self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection) -> dict[Fence, Answer]:
+        params = _fence_columns([settlement.fence for settlement in settled])
         for name in type(settled[0]).__slots__:
             if name != "fence":
                 params[name] = [getattr(settlement, name) for settlement in settled]
         rows = run(connection, statement, {**params, "host": worker.host, "pid": worker.pid})
-        by_id = {row[0]: Answer(DONE, row[1], row[2]) for row in rows}
-        answers = {fence: by_id[fence.job_id] for fence in fences if fence.job_id in by_id}
-        return answers | self._whereabouts(fences, answers, connection)
+        return {Fence(*row[:3]): Answer(DONE, *row[3:]) for row in rows}
 
     def _whereabouts(self, fences: Sequence[Fence], answered: Any, connection: Connection) -> dict[Fence, Answer]:
         missing = [fence for fence in fences if fence not in answered]
         if not missing:
             return {}
         rows = run(connection, sql.WHEREABOUTS, _fence_columns(missing))
-        by_id = {row[0]: Answer(row[1], row[2], row[3]) for row in rows}
-        return {fence: by_id[fence.job_id] for fence in missing}
+        return {Fence(*row[:3]): Answer(*row[3:]) for row in rows}
 
     # --- rescue
 
@@ -246,9 +249,8 @@ class JobManager(JobReadings):
             }
             rescued += [Rescued(*row) for row in run(connection, sql.RESCUE_WORKER, params)]
         if waiting:
-            for fence, answer in self._settle(sql.RELEASE, waiting, worker, connection).items():
-                if answer.result == DONE:
-                    rescued.append(Rescued(fence.job_id, answer.status or "", answer.attempts or 0, worker.worker_id))
+            for fence, answer in self._write_outcomes(sql.RELEASE, waiting, worker, connection).items():
+                rescued.append(Rescued(fence.job_id, answer.status or "", answer.attempts or 0, worker.worker_id))
         return rescued
 
     # --- cancel, retry

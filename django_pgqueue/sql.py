@@ -13,6 +13,8 @@ Rules that hold throughout:
 * Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
 """
 
+from .retries import MAX_DELAY, MAX_EXPONENT
+
 JOB = "django_pgqueue_job"
 STATE = "django_pgqueue_jobstate"
 ATTEMPT = "django_pgqueue_attempt"
@@ -182,7 +184,8 @@ _WRITE_ATTEMPT = f"""
            clock_timestamp() - make_interval(secs => finished_ago),
 """
 
-_ANSWER = "SELECT job_id, status, attempts FROM settled"
+# The whole fence comes back: a zombie's and the owner's may stand in one batch, and only one of them is done.
+_ANSWER = "SELECT job_id, lease_version, lease_token, status, attempts FROM settled"
 
 # --- renew -----------------------------------------------------------------------------------------
 
@@ -196,7 +199,7 @@ UPDATE {STATE} AS state
 SET lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
 FROM held
 WHERE state.job_id = held.job_id
-RETURNING state.job_id, held.cancel_requested
+RETURNING held.job_id, held.lease_version, held.lease_token, held.cancel_requested
 """
 
 # --- complete --------------------------------------------------------------------------------------
@@ -354,7 +357,7 @@ WITH given AS (
 # "done": an earlier try wrote the outcome and its reply was lost.  "locked": the fence still holds, somebody
 # else has the row.  "lost": the job has another owner, or none.  An attempt that rescue wrote is not ours.
 WHEREABOUTS = f"""
-SELECT given.job_id,
+SELECT given.job_id, given.lease_version, given.lease_token,
        CASE WHEN EXISTS (SELECT FROM {ATTEMPT} AS attempt
                          WHERE attempt.job_id = given.job_id AND attempt.lease_token = given.lease_token
                            AND attempt.lease_version = given.lease_version AND attempt.outcome <> 'lost')
@@ -373,15 +376,16 @@ FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::
 # --- rescue ----------------------------------------------------------------------------------------
 
 # Full jitter below the doubling ceiling, from the policy stored with the job: the task's code is not needed.
-# The failures charged to the present budget are max_attempts - (allowed - ended); the exponent is bounded first.
+# The failures charged to the present budget are max_attempts - (allowed - ended).  Base and exponent are bounded
+# before they meet: one job with an absurd policy must not make the statement fail for all others.
 _LOSE = f"""
 ), decided AS MATERIALIZED (
     SELECT gone.*,
            CASE WHEN cancel_requested THEN 'cancelled'
                 WHEN ended + 1 >= allowed THEN 'dead'
                 ELSE 'scheduled' END AS next_status,
-           random() * least(job.backoff_cap, job.backoff_base
-               * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), 60)) AS delay
+           random() * least({MAX_DELAY}, job.backoff_cap, least({MAX_DELAY}, job.backoff_base)
+               * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), {MAX_EXPONENT})) AS delay
     FROM gone
     JOIN {JOB} AS job ON job.id = gone.job_id
 ), settled AS (
