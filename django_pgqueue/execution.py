@@ -18,7 +18,7 @@ from . import states
 from .compat import Task, TaskContext, TaskError, TaskResult, TaskResultStatus, normalize_json
 from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
-from .results import bound_task, resolve_task
+from .results import bound_task, new_result, resolve_task
 from .retries import Backoff, storable_delay
 from .storable import clean_name, clean_text, dump_result, safe_str
 
@@ -125,7 +125,7 @@ def prepare(execution: Execution) -> None:
 def running_result(execution: Execution, task: Task) -> TaskResult:
     """Return the TaskResult of a job that runs now."""
     job = execution.job
-    return TaskResult(
+    return new_result(
         task=task,
         id=str(job.job_id),
         status=TaskResultStatus.RUNNING,

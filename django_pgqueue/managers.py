@@ -204,7 +204,7 @@ class JobManager(JobReadings):
         params = _fence_columns([settlement.fence for settlement in settled])
         for name in type(settled[0]).__slots__:
             if name != "fence":
-                params[name] = [getattr(settlement, name) for settlement in settled]
+                params[name] = array([getattr(settlement, name) for settlement in settled])
         rows = run(connection, statement, {**params, "host": worker.host, "pid": worker.pid})
         return {Fence(*row[:3]): Answer(DONE, *row[3:]) for row in rows}
 
@@ -349,7 +349,17 @@ def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
 
 def _fence_columns(fences: Sequence[Fence]) -> dict[str, Any]:
     return {
-        "job_id": [fence.job_id for fence in fences],
-        "lease_version": [fence.lease_version for fence in fences],
-        "lease_token": [fence.lease_token for fence in fences],
+        "job_id": array([fence.job_id for fence in fences]),
+        "lease_version": array([fence.lease_version for fence in fences]),
+        "lease_token": array([fence.lease_token for fence in fences]),
     }
+
+
+def array(values: list[Any]) -> Any:
+    """Return an array parameter: a literal where no value needs quoting, which is far cheaper than a list.
+
+    psycopg dumps a list element by element in Python; a batch has thousands of elements.
+    """
+    if any(isinstance(value, (str, bool)) for value in values):
+        return values
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"

@@ -78,7 +78,7 @@ def build_result(state: JobState, attempts: Sequence[Attempt]) -> TaskResult:
     ended = state.status in states.ENDED
     running_since = [state.claimed_at] if state.status == states.RUNNING and state.claimed_at else []
     starts = [attempt.started_at for attempt in attempts] + running_since
-    result = TaskResult(
+    result = new_result(
         task=task_of(job),
         id=str(job.pk),
         status=STATUS[state.status],
@@ -94,6 +94,21 @@ def build_result(state: JobState, attempts: Sequence[Attempt]) -> TaskResult:
     )
     if state.status == states.SUCCEEDED and attempts:
         object.__setattr__(result, "_return_value", attempts[-1].return_value)
+    return result
+
+
+_ATTRIBUTES = tuple(TaskResult.__dataclass_fields__)
+
+
+def new_result(**values: Any) -> TaskResult:
+    """Return a TaskResult from values that come out of JSON columns.
+
+    Its constructor walks through all arguments to make them plain; these are plain already.
+    """
+    result = object.__new__(TaskResult)
+    values["_return_value"] = None
+    for name in _ATTRIBUTES:
+        object.__setattr__(result, name, values[name])
     return result
 
 

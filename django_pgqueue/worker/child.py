@@ -46,14 +46,13 @@ def run_child(config: WorkerConfig, board: Board, pipes: ChildPipes, quota: int 
     Watcher(engine, board, pipes).start()
     board.set("ready", 1)
     log("child_started", worker=identity.worker_id, pid=identity.pid, queues=",".join(config.queues) or "*")
-    clean = engine.run()
-    if clean:
+    if engine.run():
         engine.runners.close(LAST_SETTLE)
-        engine.connection.close()
+    engine.connection.close()
     log("child_stopped", worker=identity.worker_id, pid=identity.pid, left=len(engine.held))
     logging.shutdown()
     # Threads of tasks that did not end in time must not keep the process: what they held was handed back.
-    os._exit(0 if clean else 1)
+    os._exit(1 if engine.held else 0)
 
 
 class Watcher:

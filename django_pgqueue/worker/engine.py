@@ -89,7 +89,7 @@ class Engine:
     # --- the loop
 
     def run(self) -> bool:
-        """Work until told to stop, drained, or the quota is used up; True when all is settled."""
+        """Work until told to stop, drained, or the quota is used up; True when no task is left running."""
         while True:
             self._collect(self._patience())
             self._round()
@@ -98,7 +98,7 @@ class Engine:
                 return True
             if self.stop_by is not None and time.monotonic() > self.stop_by:
                 self._interrupt_all()
-                return not self.held
+                return False
 
     def stop(self, by: float) -> None:
         """Stop claiming, hand back what has not started, finish the rest until ``by`` (monotonic)."""
