@@ -13,6 +13,7 @@ class PgQueueConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        """Register what Django would not find by itself."""
         # Django registers the checks and signal receivers of its Tasks API only when that is imported.
         from . import compat  # noqa: F401, PLC0415
         from .checks import check_admin  # noqa: PLC0415

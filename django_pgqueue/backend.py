@@ -27,7 +27,6 @@ from .storable import check_json, dump_json
 from .tasks import PgQueueTask
 
 
-
 class PgQueueBackend(BaseTaskBackend):
     """Stores tasks as jobs in PostgreSQL; ``manage.py runworkers`` runs them."""
 
@@ -76,13 +75,17 @@ class PgQueueBackend(BaseTaskBackend):
         """
         prepared = [self._prepare(*call) for call in calls]
         connection = connections[self.settings.database]
-        rows = Job.objects.enqueue_many([new for new, _, _, _ in prepared], backend=self.alias, connection=connection)
+        rows = Job.objects.enqueue_many(
+            [new for new, _, _, _ in prepared], backend=self.alias, connection=connection
+        )
         results = [
             self._new_result(task, row, args, kwargs)
             for (_, task, args, kwargs), row in zip(prepared, rows, strict=True)
         ]
         if self.settings.notify:
-            queues = sorted({new.queue for new, _, _, _ in prepared if new.run_after is None and new.delay is None})
+            queues = sorted(
+                {new.queue for new, _, _, _ in prepared if new.run_after is None and new.delay is None}
+            )
             wakeups.notify_after_commit(queues, using=self.settings.database)
         for result in results:
             self._send_enqueued(result)
@@ -127,14 +130,16 @@ class PgQueueBackend(BaseTaskBackend):
             check_json(value, name)
             text = dump_json(value)
         except RecursionError:
-            raise InvalidArguments(f"{task.module_path}: {name} is nested too deeply to be stored as JSON") from None
+            raise InvalidArguments(
+                f"{task.module_path}: {name} is nested too deeply to be stored as JSON"
+            ) from None
         except ValueError as error:
             raise InvalidArguments(f"{task.module_path}: {error}") from None
         limit = self.settings.max_argument_bytes
         if len(text) * 4 > limit and len(text.encode()) > limit:
             raise InvalidArguments(
-                f"{task.module_path}: {name} takes {len(text.encode()):,} bytes as JSON; max_argument_bytes allows "
-                f"{limit:,}. Store the data elsewhere and pass its id."
+                f"{task.module_path}: {name} takes {len(text.encode()):,} bytes as JSON; "
+                f"max_argument_bytes allows {limit:,}. Store the data elsewhere and pass its id."
             )
         return text
 

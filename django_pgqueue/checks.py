@@ -1,9 +1,9 @@
 """System checks: every wrong setting is named with an id and a hint before anything runs.
 
-    django_pgqueue.E001  unknown option            django_pgqueue.E005  database is not PostgreSQL
-    django_pgqueue.E002  option of a wrong value   django_pgqueue.E006  alias not in DATABASES
-    django_pgqueue.E003  options that clash        django_pgqueue.E007  rangefilter not installed
-    django_pgqueue.E004  bad queue name
+django_pgqueue.E001  unknown option            django_pgqueue.E005  database is not PostgreSQL
+django_pgqueue.E002  option of a wrong value   django_pgqueue.E006  alias not in DATABASES
+django_pgqueue.E003  options that clash        django_pgqueue.E007  rangefilter not installed
+django_pgqueue.E004  bad queue name
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,8 @@ def check_alias(alias: str, params: Mapping[str, Any]) -> list[CheckMessage]:
     """Return what is wrong with one alias of TASKS."""
     options, problems = Options.parse(params.get("OPTIONS") or {})
     messages: list[CheckMessage] = [
-        Error(f"TASKS[{alias!r}]: {p.message}", hint=p.hint, id=f"django_pgqueue.E00{p.number}") for p in problems
+        Error(f"TASKS[{alias!r}]: {p.message}", hint=p.hint, id=f"django_pgqueue.E00{p.number}")
+        for p in problems
     ]
     messages += _check_queue_names(alias, params.get("QUEUES", ["default"]))
     messages += _check_database(alias, options.database)

@@ -62,7 +62,9 @@ class Options:
         for name, value in given.items():
             if name not in known:
                 problems.append(
-                    Problem(1, f"OPTIONS has an unknown key {name!r}.", f"Known keys: {', '.join(sorted(known))}.")
+                    Problem(
+                        1, f"OPTIONS has an unknown key {name!r}.", f"Known keys: {', '.join(sorted(known))}."
+                    )
                 )
             elif (problem := _problem_of(name, value)) is not None:
                 problems.append(problem)
@@ -98,7 +100,8 @@ def timing_problems(options: Options) -> list[Problem]:
         problems.append(
             Problem(
                 3,
-                f"backoff_cap ({options.backoff_cap:g} s) must not be below backoff_base ({options.backoff_base:g} s).",
+                f"backoff_cap ({options.backoff_cap:g} s) must not be below "
+                f"backoff_base ({options.backoff_base:g} s).",
                 "Raise backoff_cap or lower backoff_base.",
             )
         )
@@ -112,13 +115,21 @@ _COUNTS = ("max_attempts", "processes", "threads", "coroutines", "max_argument_b
 
 def _problem_of(name: str, value: Any) -> Problem | None:
     if name in _POSITIVE and not (_is_number(value) and value > 0):
-        return Problem(2, f"{name} must be a number of seconds above 0, not {value!r}.", f"For example {name!r}: 10.")
+        return Problem(
+            2, f"{name} must be a number of seconds above 0, not {value!r}.", f"For example {name!r}: 10."
+        )
     if name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
-        return Problem(2, f"{name} must be a number of seconds, 0 or more, not {value!r}.", f"Example: {name!r}: 10.")
+        return Problem(
+            2, f"{name} must be a number of seconds, 0 or more, not {value!r}.", f"Example: {name!r}: 10."
+        )
     if name in _COUNTS and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return Problem(2, f"{name} must be a whole number, 1 or more, not {value!r}.", f"For example {name!r}: 4.")
+        return Problem(
+            2, f"{name} must be a whole number, 1 or more, not {value!r}.", f"For example {name!r}: 4."
+        )
     if name == "timeout" and value is not None and not (_is_number(value) and value > 0):
-        return Problem(2, f"timeout must be None or seconds above 0, not {value!r}.", "For example 'timeout': 60.")
+        return Problem(
+            2, f"timeout must be None or seconds above 0, not {value!r}.", "For example 'timeout': 60."
+        )
     if name in ("notify", "prepared_statements") and not isinstance(value, bool):
         return Problem(2, f"{name} must be True or False, not {value!r}.", f"For example {name!r}: False.")
     if name == "database" and not isinstance(value, str):

@@ -135,7 +135,12 @@ class PrivateConnection:
     def _note_failure(self, error: Exception, *, lost: bool) -> None:
         now = time.monotonic()
         if isinstance(error, _POOLER_ERRORS) and self._prepared:
-            log("prepared_statements_off", logging.WARNING, connection=self.name, reason="a pooler is in between")
+            log(
+                "prepared_statements_off",
+                logging.WARNING,
+                connection=self.name,
+                reason="a pooler is in between",
+            )
             self._prepared = False
         if lost:
             self.close()

@@ -14,7 +14,9 @@ logger = logging.getLogger("django_pgqueue")
 def log(event: str, level: int = logging.INFO, exc_info: Any = None, **fields: Any) -> None:
     """Log one event with its fields; None fields are left out."""
     if logger.isEnabledFor(level):
-        line = " ".join([event, *(f"{key}={_shown(value)}" for key, value in fields.items() if value is not None)])
+        line = " ".join(
+            [event, *(f"{key}={_shown(value)}" for key, value in fields.items() if value is not None)]
+        )
         logger.log(level, "%s", line, exc_info=exc_info, extra={"event": event, "fields": fields})
 
 

@@ -59,7 +59,7 @@ class UnstorableResult(QueueError, ValueError):
     """Recorded when a task returned something that JSON cannot hold; such a job is not run again."""
 
 
-class Signal(Exception):  # noqa: N818 - not an error: a task's word about its own job
+class Signal(Exception):
     """Base of what a task raises to steer its own job."""
 
 

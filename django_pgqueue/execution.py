@@ -69,10 +69,12 @@ class JobContext(TaskContext):
 
     @property
     def job_id(self) -> int:
+        """The job's id."""
         return self._execution.job.job_id
 
     @property
     def worker_id(self) -> str:
+        """The worker that runs this attempt."""
         return self._execution.worker_id
 
     @property
@@ -269,7 +271,9 @@ def next_delay(execution: Execution, error: BaseException) -> float:
             if seconds is not None:
                 return storable_delay(seconds)
         except Exception as broken:  # noqa: BLE001 - a broken policy must not cost the job its outcome
-            error.add_note(f"django_pgqueue: the task's backoff raised {safe_str(broken)}; the default was used")
+            error.add_note(
+                f"django_pgqueue: the task's backoff raised {safe_str(broken)}; the default was used"
+            )
     if isinstance(backoff, Backoff):
         return backoff.delay(failures)
     return default_policy(execution).delay(failures)
@@ -313,7 +317,11 @@ def fingerprint(task_path: str, error: BaseException) -> str:
     frame = error.__traceback__
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) and not name.startswith(_LIBRARIES) and not name.startswith(sys.base_prefix):
+        if (
+            not name.startswith(_PACKAGE)
+            and not name.startswith(_LIBRARIES)
+            and not name.startswith(sys.base_prefix)
+        ):
             place = f"{name}:{frame.tb_frame.f_code.co_qualname}"
         frame = frame.tb_next
     text = f"{task_path}\n{class_path(error)}\n{place}"
@@ -333,7 +341,15 @@ def settlement(execution: Execution, now: float) -> Settlement:
             return Completed(fence, started, finished, text)
         case Fail() as f:
             return Failed(
-                fence, started, finished, f.delay, f.final, f.exception_class, f.message, f.traceback, f.fingerprint
+                fence,
+                started,
+                finished,
+                f.delay,
+                f.final,
+                f.exception_class,
+                f.message,
+                f.traceback,
+                f.fingerprint,
             )
         case PutOff(delay, message):
             return Snoozed(fence, started, finished, delay, message)
@@ -356,13 +372,17 @@ def finished_result(execution: Execution, status: str) -> TaskResult | None:
         _set(result, "_return_value", execution.decision.value)
     elif isinstance(execution.decision, Fail):
         failed = execution.decision
-        result.errors.append(TaskError(exception_class_path=failed.exception_class, traceback=failed.traceback))
+        result.errors.append(
+            TaskError(exception_class_path=failed.exception_class, traceback=failed.traceback)
+        )
     return result
 
 
 def finished_time(execution: Execution) -> datetime:
     """Return when the execution finished, by the database's clock as far as this process knows it."""
-    return execution.job.claimed_at + timedelta(seconds=(execution.finished or time.monotonic()) - execution.claimed)
+    return execution.job.claimed_at + timedelta(
+        seconds=(execution.finished or time.monotonic()) - execution.claimed
+    )
 
 
 _set = object.__setattr__

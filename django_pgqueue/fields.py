@@ -13,8 +13,10 @@ class JSONTextField(models.JSONField):
     """A JSONField stored in PostgreSQL's ``json`` type."""
 
     def db_type(self, connection: Any) -> str:
+        """Return the column type."""
         return "json"
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        """Return the value as psycopg parsed it."""
         # psycopg has parsed a json column already; Django's own field expects jsonb, which comes as text.
         return value

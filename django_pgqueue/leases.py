@@ -60,5 +60,13 @@ def give_back(
         rescued += Job.objects.rescue_worker(chunk, worker=worker, connection=connection)
     for job in rescued:
         level = logging.ERROR if job.status == "dead" else logging.WARNING
-        log("rescued", level, job=job.job_id, status=job.status, attempt=job.attempts, worker=job.worker_id, reason=reason)
+        log(
+            "rescued",
+            level,
+            job=job.job_id,
+            status=job.status,
+            attempt=job.attempts,
+            worker=job.worker_id,
+            reason=reason,
+        )
     return rescued

@@ -55,6 +55,7 @@ class Promoter:
         self.next_in: float | None = None
 
     def __call__(self, connection: Any) -> int:
+        """Promote one batch; return how many."""
         began = time.monotonic()
         since = began - self._swept_at
         sweep = self._sweep_cost <= SHARE * since or since > SWEEP_AT_LEAST_EVERY
@@ -77,7 +78,12 @@ def rescue(connection: Any, *, server_up: float) -> int:
     for job in rescued:
         level = logging.ERROR if job.status == "dead" else logging.WARNING
         log(
-            "rescued", level, job=job.job_id, status=job.status, attempt=job.attempts, worker=job.worker_id,
+            "rescued",
+            level,
+            job=job.job_id,
+            status=job.status,
+            attempt=job.attempts,
+            worker=job.worker_id,
             reason="lease expired",
         )
     return len(rescued)
@@ -91,9 +97,12 @@ class Pruner:
         self._after: dict[str, Any] = {}
 
     def __call__(self, connection: Any) -> int:
+        """Prune one batch of each status; return the size of the largest."""
         most = 0
         for status, age in self._ages.items():
-            rows = Job.objects.prune(status, age=age, limit=BATCH, after=self._after.get(status), connection=connection)
+            rows = Job.objects.prune(
+                status, age=age, limit=BATCH, after=self._after.get(status), connection=connection
+            )
             # A full batch has more behind it; the next pass begins at the head again.
             self._after[status] = (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
             if rows:

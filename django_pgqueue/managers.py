@@ -63,7 +63,9 @@ class JobManager(JobReadings):
         """Insert one job in the connection's present transaction."""
         return self.enqueue_many([job], backend=backend, connection=connection)[0]
 
-    def enqueue_many(self, jobs: Iterable[NewJob], *, backend: str, connection: Connection = None) -> list[Enqueued]:
+    def enqueue_many(
+        self, jobs: Iterable[NewJob], *, backend: str, connection: Connection = None
+    ) -> list[Enqueued]:
         """Insert jobs in the connection's present transaction, a statement per thousand, in order.
 
         Outside a transaction each thousand commits by itself, unless the caller opens one.
@@ -151,27 +153,39 @@ class JobManager(JobReadings):
 
     # --- the settles
 
-    def complete(self, settled: Sequence[Completed], *, worker: WorkerIdentity, connection: Connection = None) -> dict[Fence, Answer]:
+    def complete(
+        self, settled: Sequence[Completed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
         """running -> succeeded."""
         return self._settle(sql.COMPLETE, settled, worker, connection)
 
-    def fail(self, settled: Sequence[Failed], *, worker: WorkerIdentity, connection: Connection = None) -> dict[Fence, Answer]:
+    def fail(
+        self, settled: Sequence[Failed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
         """running -> scheduled, or dead when the budget is spent or the failure is final."""
         return self._settle(sql.FAIL, settled, worker, connection)
 
-    def snooze(self, settled: Sequence[Snoozed], *, worker: WorkerIdentity, connection: Connection = None) -> dict[Fence, Answer]:
+    def snooze(
+        self, settled: Sequence[Snoozed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
         """running -> scheduled, uncharged."""
         return self._settle(sql.SNOOZE, settled, worker, connection)
 
-    def release(self, settled: Sequence[Released], *, worker: WorkerIdentity, connection: Connection = None) -> dict[Fence, Answer]:
+    def release(
+        self, settled: Sequence[Released], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
         """running -> ready, uncharged; a job that never started leaves no attempt."""
         return self._settle(sql.RELEASE, settled, worker, connection)
 
-    def cancel_held(self, settled: Sequence[Cancelled], *, worker: WorkerIdentity, connection: Connection = None) -> dict[Fence, Answer]:
+    def cancel_held(
+        self, settled: Sequence[Cancelled], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
         """running -> cancelled, by the worker that holds the job."""
         return self._settle(sql.CANCEL_HELD, settled, worker, connection)
 
-    def settle(self, settled: Sequence[Settlement], *, worker: WorkerIdentity, connection: Connection = None) -> dict[Fence, Answer]:
+    def settle(
+        self, settled: Sequence[Settlement], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
         """Write settlements of any kinds, each kind by its own verb; answer for each fence."""
         connection = connection or self._write_connection()
         answers: dict[Fence, Answer] = {}
@@ -191,7 +205,9 @@ class JobManager(JobReadings):
         params = {"held": list(held), "worker_id": worker_id, "within": within}
         return [row[0] for row in run(connection or self._write_connection(), sql.RELEASE_UNHELD, params)]
 
-    def _settle(self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection) -> dict[Fence, Answer]:
+    def _settle(
+        self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
+    ) -> dict[Fence, Answer]:
         if not settled:
             return {}
         connection = connection or self._write_connection()
@@ -200,7 +216,9 @@ class JobManager(JobReadings):
         answers = done | self._whereabouts(fences, done, connection)
         return {fence: answers[fence] for fence in fences}
 
-    def _write_outcomes(self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection) -> dict[Fence, Answer]:
+    def _write_outcomes(
+        self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
+    ) -> dict[Fence, Answer]:
         params = _fence_columns([settlement.fence for settlement in settled])
         for name in type(settled[0]).__slots__:
             if name != "fence":
@@ -208,7 +226,9 @@ class JobManager(JobReadings):
         rows = run(connection, statement, {**params, "host": worker.host, "pid": worker.pid})
         return {Fence(*row[:3]): Answer(DONE, *row[3:]) for row in rows}
 
-    def _whereabouts(self, fences: Sequence[Fence], answered: Any, connection: Connection) -> dict[Fence, Answer]:
+    def _whereabouts(
+        self, fences: Sequence[Fence], answered: Any, connection: Connection
+    ) -> dict[Fence, Answer]:
         missing = [fence for fence in fences if fence not in answered]
         if not missing:
             return {}
@@ -250,7 +270,9 @@ class JobManager(JobReadings):
             rescued += [Rescued(*row) for row in run(connection, sql.RESCUE_WORKER, params)]
         if waiting:
             for fence, answer in self._write_outcomes(sql.RELEASE, waiting, worker, connection).items():
-                rescued.append(Rescued(fence.job_id, answer.status or "", answer.attempts or 0, worker.worker_id))
+                rescued.append(
+                    Rescued(fence.job_id, answer.status or "", answer.attempts or 0, worker.worker_id)
+                )
         return rescued
 
     # --- cancel, retry
@@ -284,20 +306,34 @@ class JobManager(JobReadings):
             with transaction.atomic(using=connection.alias):
                 return dict(run(connection, sql.RETRY, {"job_ids": chunk}))
         except IntegrityError:
-            # A live job took one of the keys between the look and the write: one row must not stop the others.
+            # A live job took a key between the look and the write: one row must not stop the others.
             if len(chunk) == 1:
                 return {chunk[0]: None}
             return {key: value for i in chunk for key, value in self._retry_chunk([i], connection).items()}
 
     # --- prune
 
-    def prune(self, status: str, *, age: float, limit: int, after: tuple[Any, int] | None = None, connection: Connection = None) -> list[tuple[int, datetime]]:
+    def prune(
+        self,
+        status: str,
+        *,
+        age: float,
+        limit: int,
+        after: tuple[Any, int] | None = None,
+        connection: Connection = None,
+    ) -> list[tuple[int, datetime]]:
         """Delete up to ``limit`` jobs that ended in ``status`` more than ``age`` seconds ago.
 
         Returns ``(job_id, finished_at)``; pass the last one's as ``after`` to go on from there.
         """
         finished_at, job_id = after or ("-infinity", 0)
-        params = {"status": status, "age": age, "limit": limit, "after_finished_at": finished_at, "after_job_id": job_id}
+        params = {
+            "status": status,
+            "age": age,
+            "limit": limit,
+            "after_finished_at": finished_at,
+            "after_job_id": job_id,
+        }
         rows = run(connection or self._write_connection(), sql.PRUNE, params)
         return sorted(rows, key=lambda row: (row[1], row[0]))
 
@@ -306,7 +342,7 @@ class JobManager(JobReadings):
     def unknown_since(
         self, job_ids: Sequence[int], *, exception_class: str, connection: Connection = None
     ) -> dict[int, tuple[float, int]]:
-        """Return, for jobs that workers put back with this class, the seconds since the first time and the count."""
+        """Return, for jobs put back with this class, the seconds since the first time and the count."""
         params = {"job_ids": list(job_ids), "exception_class": exception_class}
         rows = run(connection or self._write_connection(), sql.UNKNOWN_SINCE, params)
         return {row[0]: (row[1], row[2]) for row in rows}

@@ -15,7 +15,19 @@ from django.utils.translation import gettext_lazy as _
 from . import conf
 from .fields import JSONTextField
 from .managers import JobManager
-from .states import CANCELLED, DEAD, ENDED, FAILED, LOST, READY, RELEASED, RUNNING, SCHEDULED, SNOOZED, SUCCEEDED
+from .states import (
+    CANCELLED,
+    DEAD,
+    ENDED,
+    FAILED,
+    LOST,
+    READY,
+    RELEASED,
+    RUNNING,
+    SCHEDULED,
+    SNOOZED,
+    SUCCEEDED,
+)
 
 
 class Status(models.TextChoices):
@@ -88,8 +100,15 @@ class Job(models.Model):
         return f"{self.task_path} #{self.pk}"
 
 
-_OWNED = Q(worker_id__isnull=False, lease_token__isnull=False, lease_expires_at__isnull=False, claimed_at__isnull=False)
-_FREE = Q(worker_id__isnull=True, lease_token__isnull=True, lease_expires_at__isnull=True, claimed_at__isnull=True)
+_OWNED = Q(
+    worker_id__isnull=False,
+    lease_token__isnull=False,
+    lease_expires_at__isnull=False,
+    claimed_at__isnull=False,
+)
+_FREE = Q(
+    worker_id__isnull=True, lease_token__isnull=True, lease_expires_at__isnull=True, claimed_at__isnull=True
+)
 
 
 class JobState(models.Model):
@@ -160,7 +179,8 @@ class JobState(models.Model):
                 name="pgqueue_state_ended_has_time",
             ),
             models.CheckConstraint(
-                condition=~Q(status=READY) | Q(position__isnull=False), name="pgqueue_state_ready_has_position"
+                condition=~Q(status=READY) | Q(position__isnull=False),
+                name="pgqueue_state_ready_has_position",
             ),
             models.CheckConstraint(
                 condition=Q(priority__gte=-100, priority__lte=100), name="pgqueue_state_priority_in_range"
@@ -213,7 +233,9 @@ class Attempt(models.Model):
         verbose_name_plural = _("attempts")
         default_permissions = ("view",)
         constraints = [
-            models.CheckConstraint(condition=Q(outcome__in=Outcome.values), name="pgqueue_attempt_outcome_known"),
+            models.CheckConstraint(
+                condition=Q(outcome__in=Outcome.values), name="pgqueue_attempt_outcome_known"
+            ),
             models.CheckConstraint(condition=Q(number__gte=1), name="pgqueue_attempt_numbered_from_one"),
         ]
 

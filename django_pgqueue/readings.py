@@ -45,7 +45,9 @@ class JobReadings(models.Manager[Any]):
 
     def status_counts(self) -> dict[str, int]:
         """Return the number of jobs in each state, counted up to ``COUNT_LIMIT``."""
-        return dict(zip(states.STATUSES, self._read(sql.STATUS_COUNTS, {"limit": COUNT_LIMIT})[0], strict=True))
+        return dict(
+            zip(states.STATUSES, self._read(sql.STATUS_COUNTS, {"limit": COUNT_LIMIT})[0], strict=True)
+        )
 
     def estimate(self) -> int | None:
         """Return the planner's idea of how many jobs there are; None before the first ANALYZE."""

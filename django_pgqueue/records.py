@@ -91,10 +91,12 @@ class Claimed(NamedTuple):
 
     @property
     def fence(self) -> Fence:
+        """The proof of this claim."""
         return Fence(self.job_id, self.lease_version, self.lease_token)
 
     @property
     def cursor(self) -> Cursor:
+        """The job's place in the claim order."""
         return Cursor(self.rank, self.position, self.job_id)
 
     @property

@@ -38,7 +38,7 @@ def resolve_task(path: str) -> Task:
     Raises UnknownTask when this code has no such module or attribute or when it is not a task;
     whatever an existing module raises at its import goes through.
     """
-    module_path, _, name = path.rpartition(".")
+    module_path = path.rpartition(".")[0]
     try:
         found = import_string(path)
     except ImportError as error:
@@ -65,7 +65,12 @@ def job_id_of(result_id: Any) -> int:
 def get_result(result_id: Any, *, alias: str, database: str) -> TaskResult:
     """Return the result with this id; raises TaskResultDoesNotExist."""
     job_id = job_id_of(result_id)
-    state = JobState.objects.using(database).select_related("job").filter(job_id=job_id, job__backend=alias).first()
+    state = (
+        JobState.objects.using(database)
+        .select_related("job")
+        .filter(job_id=job_id, job__backend=alias)
+        .first()
+    )
     if state is None:
         raise TaskResultDoesNotExist(f"there is no job {job_id} of the backend {alias!r}")
     attempts = Attempt.objects.using(database).filter(job_id=job_id).order_by("number")
@@ -90,7 +95,8 @@ def build_result(state: JobState, attempts: Sequence[Attempt]) -> TaskResult:
         kwargs=job.kwargs,
         backend=job.backend,
         errors=errors_of(attempts, state),
-        worker_ids=[a.worker_id for a in attempts] + ([state.worker_id] if running_since and state.worker_id else []),
+        worker_ids=[a.worker_id for a in attempts]
+        + ([state.worker_id] if running_since and state.worker_id else []),
     )
     if state.status == states.SUCCEEDED and attempts:
         object.__setattr__(result, "_return_value", attempts[-1].return_value)
@@ -113,7 +119,7 @@ def new_result(**values: Any) -> TaskResult:
 
 
 def errors_of(attempts: Iterable[Attempt], state: JobState) -> list[TaskError]:
-    """Return the errors of failed and lost attempts, oldest first; a cancelled job ends with one that says so."""
+    """Return the errors of failed and lost attempts, oldest first; a cancelled job has one more."""
     errors = [
         TaskError(exception_class_path=a.exception_class, traceback=a.traceback or a.message)
         for a in attempts

@@ -174,8 +174,9 @@ _FENCED = f"""
 
 _FREE = "worker_id = NULL, lease_token = NULL, claimed_at = NULL, lease_expires_at = NULL"
 
-_ATTEMPT_COLUMNS = """job_id, number, lease_version, lease_token, worker_id, host, pid, started_at, finished_at,
-    outcome, exception_class, message, traceback, fingerprint, return_value, log_tail"""
+_ATTEMPT_COLUMNS = """job_id, number, lease_version, lease_token, worker_id, host, pid,
+    started_at, finished_at, outcome, exception_class, message, traceback, fingerprint,
+    return_value, log_tail"""
 
 _WRITE_ATTEMPT = f"""
     INSERT INTO {ATTEMPT} ({_ATTEMPT_COLUMNS})
@@ -266,7 +267,8 @@ WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
                          %(exception_class)s::text[], %(message)s::text[])
-             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay, exception_class, message)
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay,
+                      exception_class, message)
 ), held AS MATERIALIZED ({_FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'scheduled' END,
@@ -376,16 +378,19 @@ FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::
 # --- rescue ----------------------------------------------------------------------------------------
 
 # Full jitter below the doubling ceiling, from the policy stored with the job: the task's code is not needed.
-# The failures charged to the present budget are max_attempts - (allowed - ended).  Base and exponent are bounded
-# before they meet: one job with an absurd policy must not make the statement fail for all others.
+# The failures charged to the present budget are max_attempts - (allowed - ended).  Base and exponent are
+# bounded before they meet: one job with an absurd policy must not make the statement fail for all others.
 _LOSE = f"""
 ), decided AS MATERIALIZED (
     SELECT gone.*,
            CASE WHEN cancel_requested THEN 'cancelled'
                 WHEN ended + 1 >= allowed THEN 'dead'
                 ELSE 'scheduled' END AS next_status,
-           random() * least({MAX_DELAY}, job.backoff_cap, least({MAX_DELAY}, job.backoff_base)
-               * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), {MAX_EXPONENT})) AS delay
+           random() * least(
+               {MAX_DELAY}, job.backoff_cap,
+               least({MAX_DELAY}, job.backoff_base)
+                   * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), {MAX_EXPONENT})
+           ) AS delay
     FROM gone
     JOIN {JOB} AS job ON job.id = gone.job_id
 ), settled AS (
@@ -407,7 +412,7 @@ _LOSE = f"""
 SELECT job_id, status, attempts, owner FROM settled
 """
 
-# The server must have been up for a lease: while it was away nobody could renew, and every lease looks expired.
+# The server must have been up for a lease: while it was away nobody could renew, every lease looks expired.
 RESCUE = f"""
 WITH gone AS MATERIALIZED (
     SELECT job_id, lease_version, lease_token, attempts AS ended, attempts_allowed AS allowed,
@@ -523,7 +528,10 @@ SELECT past.job_id, past.number, past.worker_id, past.started_at, past.outcome, 
        past.traceback, past.message
 FROM unnest(%(job_ids)s::bigint[]) AS given(job_id)
 CROSS JOIN LATERAL (
-    SELECT * FROM {ATTEMPT} AS attempt WHERE attempt.job_id = given.job_id ORDER BY number DESC LIMIT %(limit)s
+    SELECT * FROM {ATTEMPT} AS attempt
+    WHERE attempt.job_id = given.job_id
+    ORDER BY number DESC
+    LIMIT %(limit)s
 ) AS past
 ORDER BY past.job_id, past.number
 """
@@ -549,7 +557,8 @@ TASK_PATHS = f"""
 WITH RECURSIVE found AS (
     (SELECT task_path, 1 AS place FROM {JOB} ORDER BY task_path LIMIT 1)
     UNION ALL
-    SELECT (SELECT task_path FROM {JOB} WHERE task_path > found.task_path ORDER BY task_path LIMIT 1), place + 1
+    SELECT (SELECT task_path FROM {JOB} WHERE task_path > found.task_path ORDER BY task_path LIMIT 1),
+           place + 1
     FROM found
     WHERE found.task_path IS NOT NULL AND place < %(limit)s
 )

@@ -102,6 +102,6 @@ def _check_string(text: str, where: str) -> None:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"{where} holds a lone surrogate (\\u{ord(text[error.start]):04x}), which is not valid Unicode; "
-                "decode file names with errors='replace' or pass bytes as base64"
+                f"{where} holds a lone surrogate (\\u{ord(text[error.start]):04x}), "
+                "which is not valid Unicode; decode file names with errors='replace' or pass bytes as base64"
             ) from None

@@ -30,7 +30,7 @@ class PgQueueTask(Task):
     ``timeout``: seconds after which an attempt is stopped.
     ``discard_on``: exception classes that end the job at once, ``retry_on``: the only ones that are retried.
     ``metadata``: JSON stored with the job.
-    ``delay``: seconds from enqueueing, by the database's clock; what a timedelta given as ``run_after`` becomes.
+    ``delay``: seconds from enqueueing, by the database's clock; what a timedelta as ``run_after`` becomes.
     """
 
     priority: int = DEFAULT_TASK_PRIORITY
@@ -79,7 +79,9 @@ def _normalise(task: PgQueueTask) -> None:
                 raise InvalidTask(f"{name} must hold exception classes, not {classes!r}.")
         object.__setattr__(task, name, classes)
     if task.max_attempts is not None and not _is_whole(task.max_attempts, 1):
-        raise InvalidTask(f"max_attempts must be a whole number from 1 to 2147483647, not {task.max_attempts!r}.")
+        raise InvalidTask(
+            f"max_attempts must be a whole number from 1 to 2147483647, not {task.max_attempts!r}."
+        )
     if task.timeout is not None and not (isinstance(task.timeout, (int, float)) and 0 < task.timeout < 1e9):
         raise InvalidTask(f"timeout must be a number of seconds above 0, not {task.timeout!r}.")
     if task.backoff is not None and not isinstance(task.backoff, Backoff) and not callable(task.backoff):
@@ -119,7 +121,9 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     belongs to a call: ``.using(run_after=...)``.
     """
     if "run_after" in options or "delay" in options:
-        raise TypeError("run_after cannot be fixed at the decorator; use .using(run_after=...) when you enqueue.")
+        raise TypeError(
+            "run_after cannot be fixed at the decorator; use .using(run_after=...) when you enqueue."
+        )
 
     def wrapper(func: Callable[..., Any]) -> PgQueueTask:
         return PgQueueTask(func=func, **options)

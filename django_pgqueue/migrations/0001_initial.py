@@ -71,7 +71,9 @@ class Migration(migrations.Migration):
                         condition=Q(("priority__gte", -100), ("priority__lte", 100)),
                         name="pgqueue_job_priority_in_range",
                     ),
-                    models.CheckConstraint(condition=Q(("max_attempts__gte", 1)), name="pgqueue_job_has_budget"),
+                    models.CheckConstraint(
+                        condition=Q(("max_attempts__gte", 1)), name="pgqueue_job_has_budget"
+                    ),
                 ],
             },
         ),
@@ -115,10 +117,19 @@ class Migration(migrations.Migration):
                 ("lease_token", models.UUIDField(blank=True, null=True, verbose_name="lease token")),
                 ("worker_id", models.CharField(blank=True, max_length=128, null=True, verbose_name="worker")),
                 ("claimed_at", models.DateTimeField(blank=True, null=True, verbose_name="claimed at")),
-                ("lease_expires_at", models.DateTimeField(blank=True, null=True, verbose_name="lease expires at")),
+                (
+                    "lease_expires_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="lease expires at"),
+                ),
                 ("finished_at", models.DateTimeField(blank=True, null=True, verbose_name="finished at")),
-                ("cancel_requested_at", models.DateTimeField(blank=True, null=True, verbose_name="cancel requested at")),
-                ("unique_key", models.CharField(blank=True, max_length=255, null=True, verbose_name="unique key")),
+                (
+                    "cancel_requested_at",
+                    models.DateTimeField(blank=True, null=True, verbose_name="cancel requested at"),
+                ),
+                (
+                    "unique_key",
+                    models.CharField(blank=True, max_length=255, null=True, verbose_name="unique key"),
+                ),
             ],
             options={
                 "verbose_name": "job state",
@@ -134,10 +145,16 @@ class Migration(migrations.Migration):
                         condition=Q(("status", "ready")),
                     ),
                     models.Index(
-                        F("run_at"), F("job"), name="pgqueue_state_promote", condition=Q(("status", "scheduled"))
+                        F("run_at"),
+                        F("job"),
+                        name="pgqueue_state_promote",
+                        condition=Q(("status", "scheduled")),
                     ),
                     models.Index(
-                        F("claimed_at"), F("job"), name="pgqueue_state_rescue", condition=Q(("status", "running"))
+                        F("claimed_at"),
+                        F("job"),
+                        name="pgqueue_state_rescue",
+                        condition=Q(("status", "running")),
                     ),
                     models.Index(
                         F("status"),
@@ -150,7 +167,10 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=Q(
-                            ("status__in", ["scheduled", "ready", "running", "succeeded", "dead", "cancelled"])
+                            (
+                                "status__in",
+                                ["scheduled", "ready", "running", "succeeded", "dead", "cancelled"],
+                            )
                         ),
                         name="pgqueue_state_status_known",
                     ),
@@ -176,7 +196,10 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=Q(
-                            Q(("finished_at__isnull", False), ("status__in", ["cancelled", "dead", "succeeded"])),
+                            Q(
+                                ("finished_at__isnull", False),
+                                ("status__in", ["cancelled", "dead", "succeeded"]),
+                            ),
                             Q(
                                 Q(("status__in", ["cancelled", "dead", "succeeded"]), _negated=True),
                                 ("finished_at__isnull", True),
@@ -187,7 +210,9 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=Q(
-                            Q(("status", "ready"), _negated=True), ("position__isnull", False), _connector="OR"
+                            Q(("status", "ready"), _negated=True),
+                            ("position__isnull", False),
+                            _connector="OR",
                         ),
                         name="pgqueue_state_ready_has_position",
                     ),
@@ -197,7 +222,9 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=Q(
-                            ("attempts__gte", 0), ("lease_version__gte", 0), ("attempts__lte", F("attempts_allowed"))
+                            ("attempts__gte", 0),
+                            ("lease_version__gte", 0),
+                            ("attempts__lte", F("attempts_allowed")),
                         ),
                         name="pgqueue_state_attempts_within_allowed",
                     ),
@@ -254,7 +281,10 @@ class Migration(migrations.Migration):
                         verbose_name="outcome",
                     ),
                 ),
-                ("exception_class", models.CharField(blank=True, max_length=255, verbose_name="exception class")),
+                (
+                    "exception_class",
+                    models.CharField(blank=True, max_length=255, verbose_name="exception class"),
+                ),
                 ("message", models.TextField(blank=True, verbose_name="message")),
                 ("traceback", models.TextField(blank=True, verbose_name="traceback")),
                 ("fingerprint", models.CharField(blank=True, max_length=32, verbose_name="fingerprint")),
@@ -268,11 +298,16 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=Q(
-                            ("outcome__in", ["succeeded", "failed", "lost", "snoozed", "released", "cancelled"])
+                            (
+                                "outcome__in",
+                                ["succeeded", "failed", "lost", "snoozed", "released", "cancelled"],
+                            )
                         ),
                         name="pgqueue_attempt_outcome_known",
                     ),
-                    models.CheckConstraint(condition=Q(("number__gte", 1)), name="pgqueue_attempt_numbered_from_one"),
+                    models.CheckConstraint(
+                        condition=Q(("number__gte", 1)), name="pgqueue_attempt_numbered_from_one"
+                    ),
                 ],
             },
         ),

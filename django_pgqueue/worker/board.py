@@ -44,7 +44,9 @@ _HEADER = {
 _OFFSET = {name: index * 8 for index, name in enumerate(_HEADER)}
 _TEXTS = {"worker_id": (128, 128), "reason": (256, 256)}
 _HEADER_SIZE = 512
-_ENTRY = struct.Struct("qqq16sddqqq")  # generation, job, version, token, started, deadline, verdict: job, version, code
+_ENTRY = struct.Struct(
+    "qqq16sddqqq"
+)  # generation, job, version, token, started, deadline, verdict: job, version, code
 _BODY = struct.Struct("qq16sdd")
 _VERDICT = struct.Struct("qqq")
 _GENERATION = struct.Struct("q")
@@ -97,7 +99,9 @@ class Board:
         at = self.base + _HEADER_SIZE + index * _ENTRY.size
         generation = _GENERATION.unpack_from(self.memory, at)[0]
         _GENERATION.pack_into(self.memory, at, generation + 1)
-        _BODY.pack_into(self.memory, at + 8, fence.job_id, fence.lease_version, fence.lease_token.bytes, 0.0, 0.0)
+        _BODY.pack_into(
+            self.memory, at + 8, fence.job_id, fence.lease_version, fence.lease_token.bytes, 0.0, 0.0
+        )
         _VERDICT.pack_into(self.memory, at + _VERDICT_OFFSET, 0, 0, NONE)
         _GENERATION.pack_into(self.memory, at, generation + 2)
 

@@ -34,7 +34,7 @@ class ChildPipes:
 
 
 def run_child(config: WorkerConfig, board: Board, pipes: ChildPipes, quota: int | None) -> None:
-    """Be a child until told to stop; does not return: the process exits with 0, or 1 when something was left."""
+    """Be a child until told to stop.  Does not return: exits with 0, or with 1 when something was left."""
     identity = new_identity()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the supervisor decides
     faulthandler.enable()
@@ -103,15 +103,25 @@ class Watcher:
             verdict = self.board.verdict(execution.entry, execution.job.fence)
             if verdict == CANCEL_REQUESTED:
                 execution.cancel_requested = True
-            # A flag, not a judgement: what was computed is still offered to the database, whose fence decides.
+            # A flag, not a judgement: what was computed is still offered to the database; its fence decides.
             lost = verdict == LOST or self.engine.lease_over(execution)
             if lost and not execution.lease_lost:
-                log("lease_in_doubt", logging.WARNING, job=execution.job.job_id, worker=self.engine.identity.worker_id)
+                log(
+                    "lease_in_doubt",
+                    logging.WARNING,
+                    job=execution.job.job_id,
+                    worker=self.engine.identity.worker_id,
+                )
             execution.lease_lost = lost
 
     def _enforce_deadline(self) -> None:
         stop_by = self.engine.stop_by
         if stop_by is not None and time.monotonic() > stop_by + LAST_SETTLE:
-            log("stopped_hard", logging.ERROR, worker=self.engine.identity.worker_id, left=len(self.engine.held))
+            log(
+                "stopped_hard",
+                logging.ERROR,
+                worker=self.engine.identity.worker_id,
+                left=len(self.engine.held),
+            )
             logging.shutdown()
             os._exit(1)

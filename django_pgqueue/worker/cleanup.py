@@ -1,4 +1,4 @@
-"""Keeps a task's thread as clean as a web request: what ``request_started`` and ``request_finished`` do, and more.
+"""Keeps a task's thread as clean as a web request does: what ``request_finished`` does, and more.
 
 A project with ``CONN_MAX_AGE = 0`` gets a new connection for each request.  Connecting for each task
 costs more than most tasks, so a worker keeps such connections and wipes their session state after
@@ -70,7 +70,7 @@ def _in_transaction(connection: Any) -> bool:
 
 
 def _drop(connection: Any) -> None:
-    # close() refuses inside an atomic block: forget the blocks first, their work is rolled back by the server.
+    # close() refuses inside an atomic block: forget the blocks, the server rolls their work back.
     connection.in_atomic_block = False
     connection.savepoint_ids = []
     connection.needs_rollback = False

@@ -26,7 +26,7 @@ from ..execution import (
     settlement,
 )
 from ..models import Job
-from ..records import DONE, LOCKED, Answer, Claimed, Fence, Released, Settlement, WorkerIdentity
+from ..records import DONE, LOCKED, Answer, Fence, Released, Settlement, WorkerIdentity
 from . import unknown
 from .board import CAPACITY, Board
 from .claims import Claimer
@@ -47,7 +47,9 @@ RESERVE = 64
 class Engine:
     """Claims, hands out, settles; see the module."""
 
-    def __init__(self, config: WorkerConfig, board: Board, identity: WorkerIdentity, quota: int | None) -> None:
+    def __init__(
+        self, config: WorkerConfig, board: Board, identity: WorkerIdentity, quota: int | None
+    ) -> None:
         self.config = config
         self.board = board
         self.identity = identity
@@ -115,7 +117,11 @@ class Engine:
         if self.connection.pause:
             return self.connection.pause
         if self.stop_by is not None:
-            return 0.05 if self.unsettled or self.runners.waiting else max(min(self.stop_by - time.monotonic(), 0.5), 0.01)
+            return (
+                0.05
+                if self.unsettled or self.runners.waiting
+                else max(min(self.stop_by - time.monotonic(), 0.5), 0.01)
+            )
         if self.unsettled:
             return LOCKED_PAUSE
         return max(self._look_at - time.monotonic(), 0.0) if self._wanted() else self.config.poll_interval
@@ -168,7 +174,11 @@ class Engine:
             answers = self._settle(batch, connection)
             jobs, empty = self.claimer.claim(limit, connection=connection) if limit else ([], False)
             claimed = time.monotonic()
-            past = Job.objects.history([j.job_id for j in jobs if j.attempts], connection=connection) if jobs else {}
+            past = (
+                Job.objects.history([j.job_id for j in jobs if j.attempts], connection=connection)
+                if jobs
+                else {}
+            )
         # Only now it is durable.
         self._apply(batch, answers)
         for job in jobs:
@@ -183,7 +193,9 @@ class Engine:
             return 0
         running = self._in_runners - self.runners.waiting - self.runners.awaiting
         wanted = self.prefetch.wanted(
-            idle=self.config.threads - max(running, 0), waiting=self.runners.waiting, awaiting=self.runners.awaiting
+            idle=self.config.threads - max(running, 0),
+            waiting=self.runners.waiting,
+            awaiting=self.runners.awaiting,
         )
         if self.quota is not None:
             wanted = min(wanted, self.quota)
@@ -358,7 +370,14 @@ class Engine:
             event = "dead" if answer.status == states.DEAD else "failed"
             level = logging.ERROR if event == "dead" else logging.WARNING
             delay = failed.delay if answer.status == states.SCHEDULED else None
-            log(event, level, **fields, error=failed.exception_class, message=failed.message[:200], retry_in=delay)
+            log(
+                event,
+                level,
+                **fields,
+                error=failed.exception_class,
+                message=failed.message[:200],
+                retry_in=delay,
+            )
         elif isinstance(execution.decision, Unknown):
             log("unknown_task", logging.WARNING, **fields)
         else:

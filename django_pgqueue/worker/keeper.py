@@ -32,7 +32,7 @@ LAST_RESCUE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class KeeperPipes:
-    """Descriptors: ``life`` ends with the supervisor, ``notice`` wakes the keeper, ``children`` one a board."""
+    """Descriptors: ``life`` ends with the supervisor, ``notice`` wakes the keeper, ``children`` one each."""
 
     life: int
     notice: int
@@ -85,7 +85,9 @@ class Keeper:
 
     def _connection(self, name: str) -> PrivateConnection:
         return PrivateConnection(
-            self.config.database, f"{name} {self.identity.worker_id}", prepared=self.config.prepared_statements
+            self.config.database,
+            f"{name} {self.identity.worker_id}",
+            prepared=self.config.prepared_statements,
         )
 
     # --- leases
@@ -99,7 +101,7 @@ class Keeper:
             now = time.monotonic()
             if now >= beat_at or now >= retry_at:
                 ok, locked = self._beat()
-                # Failed beats are repeated soon, and locked rows are tried again alone, well within the lease.
+                # Failed beats are repeated soon; locked rows are tried again alone, well within the lease.
                 beat_at = now + self.config.heartbeat if ok else now + max(self.leases.pause, 0.1)
                 retry_at = now + self.config.heartbeat / 4 if locked else float("inf")
             self._give_back_dead()
@@ -111,7 +113,9 @@ class Keeper:
         held = [(board, entry) for board in self._live() for entry in board.held()]
         try:
             with self.leases.hot() as connection:
-                answers = leases.renew([e.fence for _, e in held], lease=self.config.lease, connection=connection)
+                answers = leases.renew(
+                    [e.fence for _, e in held], lease=self.config.lease, connection=connection
+                )
         except psycopg.Error:
             self.writes_since = float("inf")
             return False, False
@@ -143,7 +147,10 @@ class Keeper:
                 if held:
                     with self.leases.hot() as connection:
                         leases.give_back(
-                            held, worker=worker, reason=board.get_text("reason") or "died", connection=connection
+                            held,
+                            worker=worker,
+                            reason=board.get_text("reason") or "died",
+                            connection=connection,
                         )
                     self.sleepers.notice_children()
             except psycopg.Error:

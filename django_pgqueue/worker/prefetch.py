@@ -38,7 +38,9 @@ class Prefetch:
     def wanted(self, *, idle: int, waiting: int, awaiting: int) -> int:
         """Return how many jobs to claim now; 0 when enough wait already."""
         room = idle + (self._coroutines - awaiting if awaiting else 0)
-        ahead = 0 if self._mean is None else min(int(self._threads * BUDGET / max(self._mean, _SHORTEST)), MOST)
+        ahead = (
+            0 if self._mean is None else min(int(self._threads * BUDGET / max(self._mean, _SHORTEST)), MOST)
+        )
         wanted = room + ahead - waiting
         return wanted if wanted >= max(1, ahead // 2) or (idle > waiting and wanted > 0) else 0
 
@@ -50,5 +52,5 @@ class Prefetch:
         return True
 
     def poll_pause(self) -> float:
-        """Return the seconds until the next look at an empty queue: jittered, or idle workers poll in step."""
+        """Return the seconds to the next look at an empty queue: jittered, or idle workers poll in step."""
         return self._poll * random.uniform(0.5, 1.5)  # noqa: S311 - jitter

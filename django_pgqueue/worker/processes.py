@@ -48,7 +48,9 @@ def forget_connections() -> None:
             close_pool()
 
 
-def spawn(which: int, config: WorkerConfig, boards: Sequence[Board], shared: Shared, quota: int | None) -> int:
+def spawn(
+    which: int, config: WorkerConfig, boards: Sequence[Board], shared: Shared, quota: int | None
+) -> int:
     """Start the keeper or the child of board number ``which``; return its pid."""
     forget_connections()
     if can_fork():
@@ -69,7 +71,9 @@ def can_fork() -> bool:
         return True
 
 
-def be(which: int, config: WorkerConfig, boards: Sequence[Board], shared: Shared, quota: int | None) -> NoReturn:
+def be(
+    which: int, config: WorkerConfig, boards: Sequence[Board], shared: Shared, quota: int | None
+) -> NoReturn:
     """Become the keeper or a child; never returns."""
     try:
         signal.set_wakeup_fd(-1)
@@ -99,7 +103,6 @@ def _exec(which: int, config: WorkerConfig, shared: Shared, quota: int | None) -
 
 def be_from_arguments(arguments: Sequence[str]) -> NoReturn:
     """Become what ``_exec`` asked for, in a fresh interpreter where Django is set up."""
-
 
     which, config, quota, fds = arguments
     memory_fd, life_read, life_write, *pairs = map(int, fds.split(","))

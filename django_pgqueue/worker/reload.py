@@ -70,4 +70,8 @@ def _interpreter_options() -> list[str]:
     # python -m django ... : argv[0] is django/__main__.py, which must be run as a module again
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
-    return ["-m", spec.name.removesuffix(".__main__")] if spec is not None and not os.path.exists(sys.argv[0]) else []
+    return (
+        ["-m", spec.name.removesuffix(".__main__")]
+        if spec is not None and not os.path.exists(sys.argv[0])
+        else []
+    )

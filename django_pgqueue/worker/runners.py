@@ -75,7 +75,12 @@ class Runners:
     """
 
     def __init__(
-        self, threads: int, coroutines: int, board: Board, tray: "SimpleQueue[Any]", may_start: Callable[[Execution], bool]
+        self,
+        threads: int,
+        coroutines: int,
+        board: Board,
+        tray: "SimpleQueue[Any]",
+        may_start: Callable[[Execution], bool],
     ) -> None:
         self.board = board
         self.tray = tray

@@ -6,6 +6,7 @@ the children look once more: what was committed before the lock is found by that
 after it is notified.
 """
 
+import contextlib
 import os
 import select
 import time
@@ -31,7 +32,11 @@ class Sleepers:
     """Knows whether a child of this worker sleeps, and tells the database."""
 
     def __init__(
-        self, config: WorkerConfig, boards: list[Board], children: tuple[int, ...], connection: PrivateConnection
+        self,
+        config: WorkerConfig,
+        boards: list[Board],
+        children: tuple[int, ...],
+        connection: PrivateConnection,
     ) -> None:
         self.boards = boards
         self.children = children
@@ -44,10 +49,8 @@ class Sleepers:
         """Make every child that sleeps look at its queues."""
         for board, pipe in zip(self.boards, self.children, strict=True):
             if board.get("state") == LIVE and board.get("sleeping"):
-                try:
+                with contextlib.suppress(BlockingIOError):  # it has unread notices
                     os.write(pipe, b"!")
-                except BlockingIOError:
-                    pass  # it has unread notices
 
     def notify_others(self, queues: Sequence[str], connection: PrivateConnection) -> None:
         """Wake the workers elsewhere that sleep on these queues."""

@@ -65,9 +65,15 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until stopped or drained; return the exit code."""
         self._install_signals()
-        log("worker_started", pid=os.getpid(), queues=",".join(self.config.queues) or "*",
-            processes=self.config.processes, threads=self.config.threads, lease=self.config.lease,
-            drain=self.config.drain or None)
+        log(
+            "worker_started",
+            pid=os.getpid(),
+            queues=",".join(self.config.queues) or "*",
+            processes=self.config.processes,
+            threads=self.config.threads,
+            lease=self.config.lease,
+            drain=self.config.drain or None,
+        )
         self._start_keeper()
         while True:
             self._start_missing()
@@ -103,7 +109,11 @@ class Supervisor:
         self.keeper = spawn(KEEPER, self.config, self.boards, self.shared, None)
 
     def _start_missing(self) -> None:
-        while len(self.children) < self.config.processes and not self._finished() and time.monotonic() >= self._not_before:
+        while (
+            len(self.children) < self.config.processes
+            and not self._finished()
+            and time.monotonic() >= self._not_before
+        ):
             index = next((i for i, b in enumerate(self.boards) if i and b.get("state") == FREE), None)
             if index is None:
                 return  # the database is away: the keeper could not yet give back what the dead ones held
@@ -261,7 +271,11 @@ class Supervisor:
         self._await_keeper(time.monotonic() + HARD_STOP)
         crashed = self._crashes >= CRASHES_ALLOWED
         if crashed:
-            log("giving_up", logging.CRITICAL, reason=f"{self._crashes} children in a row died before they were ready")
+            log(
+                "giving_up",
+                logging.CRITICAL,
+                reason=f"{self._crashes} children in a row died before they were ready",
+            )
         code = 1 if crashed or self._killed else 0
         log("worker_stopped", pid=os.getpid(), code=code)
         return code

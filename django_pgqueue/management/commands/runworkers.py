@@ -24,22 +24,38 @@ class Command(BaseCommand):
     help = "Run background jobs: one supervisor, --processes children with --threads threads each."
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
         parser.add_argument("--backend", default="default", help="alias in TASKS (default: %(default)s)")
-        parser.add_argument("--queues", help="comma-separated, asked in this order; default: the alias's QUEUES")
+        parser.add_argument(
+            "--queues", help="comma-separated, asked in this order; default: the alias's QUEUES"
+        )
         parser.add_argument("--processes", type=at_least(1), help="children")
         parser.add_argument("--threads", type=at_least(1), help="threads of each child")
         parser.add_argument("--drain", action="store_true", help="end when nothing is due")
         parser.add_argument("--max-jobs", type=at_least(1), help="end after exactly this many jobs")
-        parser.add_argument("--max-jobs-per-child", type=at_least(1), help="replace a child after so many jobs")
-        parser.add_argument("--max-memory", type=at_least(1), metavar="MB", help="replace a child above this memory")
-        parser.add_argument("--lease", type=seconds, help="seconds for which a claimed job belongs to its worker")
-        parser.add_argument("--heartbeat", type=seconds, help="seconds between renewals; less than half the lease")
-        parser.add_argument("--grace", type=seconds, help="seconds that running jobs get when the worker is stopped")
-        parser.add_argument("--poll", type=seconds, dest="poll_interval", help="seconds between looks when idle")
+        parser.add_argument(
+            "--max-jobs-per-child", type=at_least(1), help="replace a child after so many jobs"
+        )
+        parser.add_argument(
+            "--max-memory", type=at_least(1), metavar="MB", help="replace a child above this memory"
+        )
+        parser.add_argument(
+            "--lease", type=seconds, help="seconds for which a claimed job belongs to its worker"
+        )
+        parser.add_argument(
+            "--heartbeat", type=seconds, help="seconds between renewals; less than half the lease"
+        )
+        parser.add_argument(
+            "--grace", type=seconds, help="seconds that running jobs get when the worker is stopped"
+        )
+        parser.add_argument(
+            "--poll", type=seconds, dest="poll_interval", help="seconds between looks when idle"
+        )
         parser.add_argument("--no-notify", action="store_true", help="do without LISTEN/NOTIFY")
         parser.add_argument("--reload", action="store_true", help="restart when code changes (development)")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Run the worker and exit with its code."""
         configure_logging(options["verbosity"])
         if options["reload"]:
             raise SystemExit(run_with_reload(sys.argv))
@@ -53,17 +69,31 @@ class Command(BaseCommand):
 def make_config(arguments: dict[str, Any]) -> WorkerConfig:
     """Return the worker's configuration; raises ValueError with words for people."""
     alias = arguments["backend"]
-    ours = [name for name in getattr(settings, "TASKS", {}) if isinstance(task_backends[name], PgQueueBackend)]
+    ours = [
+        name for name in getattr(settings, "TASKS", {}) if isinstance(task_backends[name], PgQueueBackend)
+    ]
     if alias not in ours:
         raise ValueError(
-            f"--backend {alias!r} is not an alias of TASKS that uses PgQueueBackend; those are: {', '.join(ours) or 'none'}."
+            f"--backend {alias!r} is not an alias of TASKS that uses PgQueueBackend; "
+            f"those are: {', '.join(ours) or 'none'}."
         )
     backend = task_backends[alias]
     options, problems = Options.parse(backend.options)
     if problems:
         raise ValueError(" ".join(f"TASKS[{alias!r}]: {p.message} {p.hint}" for p in problems))
-    queues = chosen_queues(arguments["queues"], list(getattr(settings, "TASKS", {})[alias].get("QUEUES", ["default"])))
-    names = ("processes", "threads", "max_jobs", "max_jobs_per_child", "max_memory", "lease", "heartbeat", "grace")
+    queues = chosen_queues(
+        arguments["queues"], list(getattr(settings, "TASKS", {})[alias].get("QUEUES", ["default"]))
+    )
+    names = (
+        "processes",
+        "threads",
+        "max_jobs",
+        "max_jobs_per_child",
+        "max_memory",
+        "lease",
+        "heartbeat",
+        "grace",
+    )
     overrides = {name: arguments[name] for name in (*names, "poll_interval")}
     if arguments["lease"] is not None and arguments["heartbeat"] is None:
         overrides["heartbeat"] = min(options.heartbeat, arguments["lease"] / 3)
