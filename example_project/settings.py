@@ -83,9 +83,22 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TASKS = {
     "default": {
         "BACKEND": "django_pgqueue.backend.PgQueueBackend",
-        "QUEUES": ["default", "emails", "webhooks"],
-        "OPTIONS": {"max_attempts": 10, "backoff_base": 0.5, "backoff_cap": 30.0},
+        "QUEUES": ["emails", "webhooks", "default"],  # a worker empties them in this order
+        "OPTIONS": {
+            "max_attempts": 10,
+            "backoff_base": 0.5,
+            "backoff_cap": 30.0,
+            "lease": 15.0,  # half of the default: nobody who watches wants to wait longer for a dead worker
+            "heartbeat": 5.0,
+        },
     }
+}
+
+# The worker logs a line for each event by itself; Django's own line for each task started would bury them.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "loggers": {"django.tasks": {"level": "ERROR"}, "django_tasks": {"level": "ERROR"}},
 }
 
 EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"

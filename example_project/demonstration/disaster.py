@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Count, QuerySet
 
 from django_pgqueue.models import Attempt, JobState
-from django_pgqueue.states import LOST, RELEASED, RUNNING
+from django_pgqueue.states import RUNNING
 
 from .faults import DemoFailed
 from .services import Services
@@ -22,17 +22,20 @@ SETTLED = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A killed worker process and the jobs that it had claimed and not settled."""
+    """A killed worker process and the jobs that it had claimed and not settled.
+
+    ``jobs`` maps each to the number of the attempt that was due.
+    """
 
     pid: int
     worker_id: str
-    jobs: tuple[int, ...]
+    jobs: dict[int, int]
 
     @property
     def shown(self) -> str:
         """The jobs for people: "12, 13, 14 and 5 more"."""
         more = f" and {len(self.jobs) - 3} more" if len(self.jobs) > 3 else ""
-        return ", ".join(map(str, self.jobs[:3])) + more
+        return ", ".join(map(str, list(self.jobs)[:3])) + more
 
 
 def kill_a_working_child(services: Services) -> Victim:
@@ -47,12 +50,13 @@ def kill_a_working_child(services: Services) -> Victim:
     raise DemoFailed(f"No worker process had a job within {PATIENCE:.0f} s. See {services.log('workers')}.")
 
 
-def undone(victim: Victim) -> list[int]:
-    """Return the jobs of which no attempt by the victim is on record as lost or released."""
-    taken_back = Attempt.objects.filter(
-        job_id__in=victim.jobs, worker_id=victim.worker_id, outcome__in=[LOST, RELEASED]
-    )
-    return sorted(set(victim.jobs) - set(taken_back.values_list("job_id", flat=True)))
+def interrupted_attempts(victim: Victim) -> list[Attempt]:
+    """Return the attempts that the victim had begun when it was killed.
+
+    A job that it had only claimed has none: nothing was spent on it.
+    """
+    attempts = Attempt.objects.filter(job_id__in=victim.jobs, worker_id=victim.worker_id)
+    return [attempt for attempt in attempts if attempt.number == victim.jobs[attempt.job_id]]
 
 
 def _killed_if_busy(worker_id: str) -> Victim | None:
@@ -62,9 +66,8 @@ def _killed_if_busy(worker_id: str) -> Victim | None:
     try:
         os.kill(pid, signal.SIGSTOP)
         time.sleep(SETTLED)
-        jobs = tuple(
-            _running().filter(worker_id=worker_id).order_by("job_id").values_list("job_id", flat=True)
-        )
+        held = _running().filter(worker_id=worker_id).order_by("job_id")
+        jobs = {state.job_id: state.attempts + 1 for state in held}
         os.kill(pid, signal.SIGKILL if jobs else signal.SIGCONT)
     except ProcessLookupError:
         return None  # it died of itself: one of the jobs kills its process

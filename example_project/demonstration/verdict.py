@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django_pgqueue.states import DEAD, SUCCEEDED
+from django_pgqueue.states import DEAD, LOST, SUCCEEDED
 from example_project.outside.rates import reference_rates
 from example_project.shop import tasks
 
-from .disaster import Victim, undone
+from .disaster import Victim, interrupted_attempts
 from .evidence import Evidence, Kind, Verdict, ended_otherwise
 from .ordering import Wish
 
@@ -38,7 +38,7 @@ def equal(about: str, expected: object, found: object) -> Check:
 
 def same_names(about: str, expected: Iterable[str], found: Iterable[str]) -> Check:
     """Check that two collections hold the same names; of a difference the first few are shown."""
-    expected, found = Counter(expected), Counter(found)
+    expected, found = Counter(list(expected)), Counter(list(found))
     differences = [f"missing {name}" for name in expected - found] + [
         f"unasked {name}" for name in found - expected
     ]
@@ -160,13 +160,11 @@ def _hopeless(seen: Evidence) -> Iterator[Check]:
 
 
 def _disaster(victim: Victim) -> Iterator[Check]:
-    yield Check(
-        "jobs in the hands of the worker killed with kill -9",
-        "1 or more",
-        str(len(victim.jobs)),
-        bool(victim.jobs),
-    )
-    yield none_of("of these, jobs neither lost nor handed back by it", undone(victim))
+    begun = interrupted_attempts(victim)
+    held = f"{len(victim.jobs)}: {len(begun)} begun, {len(victim.jobs) - len(begun)} only claimed"
+    yield Check("jobs in the hands of the process killed with -9", "1 or more", held, bool(victim.jobs))
+    otherwise = [attempt.job_id for attempt in begun if attempt.outcome != LOST]
+    yield none_of("of these, jobs begun and not recorded as lost", otherwise)
 
 
 def endings(statuses: dict[str, int]) -> Iterator[Check]:

@@ -13,7 +13,7 @@ from .models import Mail
 class Journal:
     """aiosmtpd's handler: writes the row first and accepts the message after."""
 
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
         """Record the message for each recipient and answer 250."""
         content = envelope.original_content or b""
         message = message_from_bytes(content, policy=policy.default)

@@ -30,6 +30,7 @@ class Partners(BaseHTTPRequestHandler):
 
     server: "PartnerServer"
     timeout = 20
+    wbufsize = -1  # head and body in one packet: two would wait for each other's acknowledgement
 
     def do_GET(self) -> None:
         """Serve a rate."""

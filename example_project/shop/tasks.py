@@ -17,7 +17,7 @@ from .models import Order
 WEBHOOK_ATTEMPTS = 20
 COURIER_ATTEMPTS = 4
 ENGRAVING_ATTEMPTS = 3
-QUICK = Backoff(base=0.5, cap=4.0)
+QUICK = Backoff(base=0.25, cap=2.0)
 
 
 @task(queue_name="emails")
