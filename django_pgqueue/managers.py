@@ -7,10 +7,12 @@ zero rows is an answer, not an error.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import psycopg
 from django.db import IntegrityError, connections, router, transaction
 
 from . import sql
@@ -303,9 +305,9 @@ class JobManager(JobReadings):
 
     def _retry_chunk(self, chunk: Sequence[int], connection: Connection) -> dict[int, str | None]:
         try:
-            with transaction.atomic(using=connection.alias):
+            with _savepoint(connection):
                 return dict(run(connection, sql.RETRY, {"job_ids": chunk}))
-        except IntegrityError:
+        except (IntegrityError, psycopg.IntegrityError):
             # A live job took a key between the look and the write: one row must not stop the others.
             if len(chunk) == 1:
                 return {chunk[0]: None}
@@ -375,6 +377,13 @@ def run(connection: Connection, statement: str, params: dict[str, Any]) -> list[
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
         return cursor.fetchall()
+
+
+def _savepoint(connection: Connection) -> AbstractContextManager[Any]:
+    """Return a transaction of the connection, or a savepoint in the one that it has."""
+    if isinstance(connection, psycopg.Connection):
+        return connection.transaction()
+    return transaction.atomic(using=connection.alias)
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
