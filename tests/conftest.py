@@ -101,8 +101,8 @@ class Pause:
         self._holder.execute("SELECT pg_advisory_unlock(7)")
 
 
-def waits(pid: int) -> bool:
-    """Return whether this backend waits for a lock."""
-    with connection.cursor() as cursor:
+def waits(pid: int, session: psycopg.Connection | None = None) -> bool:
+    """Return whether this backend waits for a lock; asked through ``session``, by default Django's own."""
+    with (session or connection).cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE pid = %s AND NOT granted)", [pid])
         return cursor.fetchone()[0]
