@@ -107,7 +107,8 @@ class PgQueueBackend(BaseTaskBackend):
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[NewJob, Task, list[Any], dict[str, Any]]:
         self.validate_task(task)
-        plain_args, plain_kwargs = normalize_json(list(args)), normalize_json(dict(kwargs))
+        plain_args: Any = normalize_json(list(args))
+        plain_kwargs: Any = normalize_json(dict(kwargs))
         policy = self._policy(task)
         new = NewJob(
             task_path=task.module_path,

@@ -57,7 +57,9 @@ class Execution:
 class JobContext(TaskContext):
     """What a task with ``takes_context`` gets: Django's context and the job behind it."""
 
-    # A plain attribute of a frozen, slotted parent's subclass: set past its __setattr__.
+    _execution: Execution
+
+    # The parent is a frozen dataclass: its fields are set past its __setattr__.
     def __init__(self, execution: Execution) -> None:
         object.__setattr__(self, "task_result", execution.result)
         object.__setattr__(self, "_execution", execution)

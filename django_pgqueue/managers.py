@@ -134,7 +134,7 @@ class JobManager(JobReadings):
             "after_job_id": after.job_id,
         }
         rows = run(connection or self._write_connection(), sql.CLAIM, params)
-        return [Claimed(*row, lease_token) for row in rows]
+        return [Claimed._make((*row, lease_token)) for row in rows]
 
     def ready_queues(self, *, connection: Connection = None) -> list[str]:
         """Return the names of all queues that hold a ready job."""
@@ -376,14 +376,16 @@ def run(connection: Connection, statement: str, params: dict[str, Any]) -> list[
     """Execute a statement of ``sql`` and return its rows."""
     with connection.cursor() as cursor:
         cursor.execute(statement, params)
-        return cursor.fetchall()
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
 
 
 def _savepoint(connection: Connection) -> AbstractContextManager[Any]:
     """Return a transaction of the connection, or a savepoint in the one that it has."""
     if isinstance(connection, psycopg.Connection):
         return connection.transaction()
-    return transaction.atomic(using=connection.alias)
+    atomic: AbstractContextManager[Any] = transaction.atomic(using=connection.alias)
+    return atomic
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:

@@ -65,4 +65,5 @@ class JobReadings(models.Manager[Any]):
     def _read(self, statement: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
         with connections[self._db or router.db_for_write(self.model)].cursor() as cursor:
             cursor.execute(statement, params)
-            return cursor.fetchall()
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows

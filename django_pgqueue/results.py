@@ -136,28 +136,23 @@ def task_of(job: Job) -> Task:
     A path that this code does not have gives a stand-in, so that a result can be read anywhere.
     """
     try:
-        task: Any = resolve_task(job.task_path)
+        task = resolve_task(job.task_path)
     except Exception:  # noqa: BLE001 - a module may raise anything at import; the result is still readable
         return stand_in(job)
     return bound_task(task, job.backend, job.queue, job.priority, job.run_after)
 
 
-def bound_task(task: Any, backend: str, queue: str, priority: int, run_after: datetime | None) -> Task:
+def bound_task(task: Task, backend: str, queue: str, priority: int, run_after: datetime | None) -> Task:
     """Return ``task`` with the options that a job was enqueued with; not validated again."""
     wanted = {"backend": backend, "queue_name": queue, "priority": priority, "run_after": run_after}
     if all(getattr(task, name) == value for name, value in wanted.items()):
         return task
-    bound = object.__new__(type(task))
-    for name in _field_names(type(task)):
+    bound: Task = object.__new__(type(task))
+    for name in type(task).__dataclass_fields__:
         object.__setattr__(bound, name, getattr(task, name))
     for name, value in wanted.items():
         object.__setattr__(bound, name, value)
     return bound
-
-
-@lru_cache(maxsize=64)
-def _field_names(cls: type) -> tuple[str, ...]:
-    return tuple(cls.__dataclass_fields__)
 
 
 def stand_in(job: Job) -> Task:

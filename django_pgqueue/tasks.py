@@ -49,7 +49,7 @@ class PgQueueTask(Task):
         _normalise(self)
         super().__post_init__()
 
-    def using(self, *, run_after: datetime | timedelta | None = None, **changes: Any) -> "PgQueueTask":  # type: ignore[override]
+    def using(self, *, run_after: datetime | timedelta | None = None, **changes: Any) -> "PgQueueTask":
         """Return a copy with other options; None means unchanged.
 
         ``run_after`` takes a time, or a timedelta counted from enqueueing by the database's clock.
@@ -66,8 +66,9 @@ class PgQueueTask(Task):
 
 
 def _normalise(task: PgQueueTask) -> None:
-    if isinstance(task.run_after, timedelta):  # Task.using of Django passes it on as it is
-        object.__setattr__(task, "delay", task.run_after.total_seconds())
+    run_after: Any = task.run_after
+    if isinstance(run_after, timedelta):  # what Django's documentation allows and its code does not
+        object.__setattr__(task, "delay", run_after.total_seconds())
         object.__setattr__(task, "run_after", None)
     for name in ("discard_on", "retry_on"):
         classes = getattr(task, name)

@@ -58,7 +58,7 @@ BOARD_SIZE = _HEADER_SIZE + CAPACITY * _ENTRY.size
 class Held(NamedTuple):
     """An entry as another process reads it; ``started`` and ``deadline`` are monotonic, 0 if not set."""
 
-    index: int
+    entry: int
     fence: Fence
     started: float
     deadline: float
@@ -73,7 +73,8 @@ class Board:
 
     def get(self, name: str) -> float:
         """Return a header field."""
-        return _HEADER[name].unpack_from(self.memory, self.base + _OFFSET[name])[0]
+        value: float = _HEADER[name].unpack_from(self.memory, self.base + _OFFSET[name])[0]
+        return value
 
     def set(self, name: str, value: float) -> None:
         """Set a header field; each has one writer."""
@@ -131,7 +132,7 @@ class Board:
 
     def judge(self, held: Held, code: int) -> None:
         """Tell the child what became of a lease; it counts only for the fence that it names."""
-        at = self.base + _HEADER_SIZE + held.index * _ENTRY.size + _VERDICT_OFFSET
+        at = self.base + _HEADER_SIZE + held.entry * _ENTRY.size + _VERDICT_OFFSET
         _VERDICT.pack_into(self.memory, at, held.fence.job_id, held.fence.lease_version, code)
 
     def verdict(self, index: int, fence: Fence) -> int:

@@ -19,7 +19,7 @@ import psycopg
 from .. import leases, maintenance
 from ..connections import PrivateConnection
 from ..events import log
-from ..records import Fence, WorkerIdentity
+from ..records import Fence, Renewal, WorkerIdentity
 from .board import CANCEL_REQUESTED, DEAD, FREE, LIVE, LOST, QUIT, Board, Held
 from .config import WorkerConfig, new_identity
 from .sleepers import Sleepers
@@ -126,7 +126,7 @@ class Keeper:
         self._tell(held, answers)
         return True, bool(leases.still_locked(answers))
 
-    def _tell(self, held: list[tuple[Board, Held]], answers: dict[Fence, leases.Renewal]) -> None:
+    def _tell(self, held: list[tuple[Board, Held]], answers: dict[Fence, Renewal]) -> None:
         for board, entry in held:
             answer = answers[entry.fence]
             if leases.is_lost(answer):

@@ -110,7 +110,8 @@ class Runners:
 
     def take_back(self) -> list[Execution]:
         """Return the executions that no thread has started; they are not run."""
-        taken, notices = [], []
+        taken: list[Execution] = []
+        notices: list[Any] = []
         try:
             while True:
                 item = self._work.get_nowait()
