@@ -14,17 +14,32 @@ if TYPE_CHECKING:
     from .exceptions import Snooze as Snooze
     from .exceptions import TaskTimeout as TaskTimeout
     from .retries import Backoff as Backoff
+    from .tasks import Call as Call
     from .tasks import PgQueueTask as PgQueueTask
+    from .tasks import enqueue_many as enqueue_many
     from .tasks import task as task
 
 __version__ = "0.1.0"
-__all__ = ["Backoff", "Cancel", "LeaseLost", "PgQueueTask", "Retry", "Snooze", "TaskTimeout", "task"]
+__all__ = [
+    "Backoff",
+    "Call",
+    "Cancel",
+    "LeaseLost",
+    "PgQueueTask",
+    "Retry",
+    "Snooze",
+    "TaskTimeout",
+    "enqueue_many",
+    "task",
+]
 
 _HOME = {
     "Backoff": "retries",
     "Cancel": "exceptions",
     "LeaseLost": "exceptions",
+    "Call": "tasks",
     "PgQueueTask": "tasks",
+    "enqueue_many": "tasks",
     "Retry": "exceptions",
     "Snooze": "exceptions",
     "TaskTimeout": "exceptions",

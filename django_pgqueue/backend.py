@@ -73,7 +73,7 @@ class PgQueueBackend(BaseTaskBackend):
 
         Everything is checked before anything is written.
         """
-        prepared = [self._prepare(*call) for call in calls]
+        prepared = self._prepare_all(list(calls))
         connection = connections[self.settings.database]
         rows = Job.objects.enqueue_many(
             [new for new, _, _, _ in prepared], backend=self.alias, connection=connection
@@ -102,6 +102,19 @@ class PgQueueBackend(BaseTaskBackend):
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """Return what is wrong with this alias's settings."""
         return check_alias(self.alias, self._params)
+
+    def _prepare_all(
+        self, calls: Sequence[tuple[Task, Sequence[Any], Mapping[str, Any]]]
+    ) -> list[tuple[NewJob, Task, list[Any], dict[str, Any]]]:
+        prepared = []
+        for index, call in enumerate(calls):
+            try:
+                prepared.append(self._prepare(*call))
+            except (InvalidTask, TypeError, ValueError) as error:
+                if len(calls) > 1:
+                    error.args = (f"item {index}: {error}", *error.args[1:])
+                raise
+        return prepared
 
     def _prepare(
         self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]

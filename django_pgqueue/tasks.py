@@ -5,10 +5,10 @@ class, so that a decorated module also imports and runs when the alias points at
 the Dummy backend, as it does in many test settings.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -16,13 +16,36 @@ from .compat import (
     DEFAULT_TASK_QUEUE_NAME,
     InvalidTask,
     Task,
+    TaskResult,
 )
 from .retries import Backoff, BackoffFunction
 from .storable import check_json
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+
+    class _TaskBase(Task[P, R]):
+        """Django's Task as its stubs see it."""
+
+else:
+
+    class _TaskBase(Task, Generic[P, R]):
+        """Django's Task, made generic: enqueue() has the signature of the task's function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[R]):
+    """A task with the arguments of one call, not enqueued yet; what ``PgQueueTask.bind`` returns."""
+
+    task: "PgQueueTask[..., R]"
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
 
 @dataclass(frozen=True, kw_only=True)  # no slots: a slotted subclass breaks super() before Python 3.14
-class PgQueueTask(Task):
+class PgQueueTask(_TaskBase[P, R]):
     """A task with a retry policy.
 
     ``max_attempts``: how many attempts may be charged, the first one included.
@@ -42,14 +65,14 @@ class PgQueueTask(Task):
     timeout: float | None = None
     discard_on: tuple[type[BaseException], ...] = ()
     retry_on: tuple[type[BaseException], ...] | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     delay: float | None = None
 
     def __post_init__(self) -> None:
         _normalise(self)
         super().__post_init__()
 
-    def using(self, *, run_after: datetime | timedelta | None = None, **changes: Any) -> "PgQueueTask":
+    def using(self, *, run_after: datetime | timedelta | None = None, **changes: Any) -> "PgQueueTask[P, R]":
         """Return a copy with other options; None means unchanged.
 
         ``run_after`` takes a time, or a timedelta counted from enqueueing by the database's clock.
@@ -64,8 +87,59 @@ class PgQueueTask(Task):
             changes |= {"run_after": run_after, "delay": None}
         return replace(self, **changes)
 
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Return this task with arguments, for ``enqueue_many``."""
+        return Call(self, args, kwargs)
 
-def _normalise(task: PgQueueTask) -> None:
+    def enqueue_many(
+        self, calls: Iterable[Call[R] | tuple[Any, ...] | Mapping[str, Any]]
+    ) -> "list[TaskResult[R]]":
+        """Enqueue this task once for each item, in the caller's transaction; see ``enqueue_many``.
+
+        An item is a tuple of positional arguments, a mapping of keyword arguments, or what ``bind``
+        returned.
+        """
+        return enqueue_many(_as_call(self, item, index) for index, item in enumerate(calls))
+
+
+def enqueue_many(calls: Iterable[Call[Any]]) -> list[TaskResult]:
+    """Enqueue many calls of any tasks in the caller's transaction, a statement per thousand.
+
+    Results come in order.  Everything is checked before anything is written: a bad item raises
+    InvalidTask, InvalidArguments or TypeError with its index.  All tasks must have the same backend.
+    """
+    listed = list(calls)
+    for index, call in enumerate(listed):
+        if not isinstance(call, Call):
+            raise TypeError(f"item {index}: {call!r} is not a call; use task.bind(...)")
+        if call.task.backend != listed[0].task.backend:
+            raise InvalidTask(
+                f"item {index}: its backend is {call.task.backend!r}, that of item 0 is "
+                f"{listed[0].task.backend!r}; enqueue them apart."
+            )
+    if not listed:
+        return []
+    backend: Any = listed[0].task.get_backend()
+    many = getattr(backend, "enqueue_many", None)
+    if many is None:  # the Immediate or Dummy backend of a test
+        return [backend.enqueue(call.task, call.args, call.kwargs) for call in listed]
+    results: list[TaskResult] = many([(call.task, call.args, call.kwargs) for call in listed])
+    return results
+
+
+def _as_call(task: PgQueueTask[..., R], item: Any, index: int) -> Call[R]:
+    if isinstance(item, Call):
+        return item
+    if isinstance(item, Mapping):
+        return Call(task, (), item)
+    if isinstance(item, tuple):
+        return Call(task, item, {})
+    raise TypeError(
+        f"item {index}: {item!r} is neither a tuple of arguments nor a mapping of keyword arguments"
+    )
+
+
+def _normalise(task: PgQueueTask[..., Any]) -> None:
     run_after: Any = task.run_after
     if isinstance(run_after, timedelta):  # what Django's documentation allows and its code does not
         object.__setattr__(task, "delay", run_after.total_seconds())
@@ -97,22 +171,39 @@ def _is_whole(value: Any, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31
 
 
+# One set of options, three overloads: bare, with options, and with a first parameter for the context.
+
+
 @overload
-def task(function: Callable[..., Any], /) -> PgQueueTask: ...
+def task(function: Callable[P, R], /) -> PgQueueTask[P, R]: ...
 @overload
 def task(
     *,
+    takes_context: Literal[True],
     priority: int = ...,
     queue_name: str = ...,
     backend: str = ...,
-    takes_context: bool = ...,
     max_attempts: int | None = ...,
     backoff: Backoff | BackoffFunction | None = ...,
     timeout: float | None = ...,
-    discard_on: Any = ...,
-    retry_on: Any = ...,
+    discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
+    retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
     metadata: Mapping[str, Any] = ...,
-) -> Callable[[Callable[..., Any]], PgQueueTask]: ...
+) -> Callable[[Callable[Concatenate[Any, P], R]], PgQueueTask[P, R]]: ...
+@overload
+def task(
+    *,
+    takes_context: Literal[False] = False,
+    priority: int = ...,
+    queue_name: str = ...,
+    backend: str = ...,
+    max_attempts: int | None = ...,
+    backoff: Backoff | BackoffFunction | None = ...,
+    timeout: float | None = ...,
+    discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
+    retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
+    metadata: Mapping[str, Any] = ...,
+) -> Callable[[Callable[P, R]], PgQueueTask[P, R]]: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -126,7 +217,7 @@ def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             "run_after cannot be fixed at the decorator; use .using(run_after=...) when you enqueue."
         )
 
-    def wrapper(func: Callable[..., Any]) -> PgQueueTask:
+    def wrapper(func: Callable[..., Any]) -> PgQueueTask[..., Any]:
         return PgQueueTask(func=func, **options)
 
-    return cast(Any, wrapper if function is None else wrapper(function))
+    return wrapper if function is None else wrapper(function)
