@@ -93,7 +93,7 @@ class PgQueueTask(_TaskBase[P, R]):
 
     def enqueue_many(
         self, calls: Iterable[Call[R] | tuple[Any, ...] | Mapping[str, Any]]
-    ) -> "list[TaskResult[R]]":
+    ) -> "list[TaskResult[P, R]]":
         """Enqueue this task once for each item, in the caller's transaction; see ``enqueue_many``.
 
         An item is a tuple of positional arguments, a mapping of keyword arguments, or what ``bind``
