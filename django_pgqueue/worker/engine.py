@@ -20,6 +20,7 @@ from ..execution import (
     Complete,
     Execution,
     Fail,
+    PutOff,
     Unknown,
     failure,
     finished_result,
@@ -380,5 +381,7 @@ class Engine:
             )
         elif isinstance(execution.decision, Unknown):
             log("unknown_task", logging.WARNING, **fields)
+        elif isinstance(execution.decision, PutOff):
+            log("snoozed", **fields)
         else:
-            log(type(execution.decision).__name__.lower(), **fields)
+            log("cancelled", **fields)
