@@ -27,7 +27,9 @@ def end_on_signals() -> None:
         raise Interrupted(number)
 
     for each in _SIGNALS:
-        signal.signal(each, stop)
+        # nohup has the hang-up ignored, and means it.
+        if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
+            signal.signal(each, stop)
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -45,19 +45,12 @@ class Snapshot:
 
     def __str__(self) -> str:
         ended = self.jobs[SUCCEEDED] + self.jobs[DEAD] + self.jobs[CANCELLED]
-        parts = [
-            f"orders {self.orders}",
-            f"jobs {ended}/{self.jobs.total()}",
-            f"running {self.jobs[RUNNING]}",
-            f"ready {self.jobs[READY]}",
-            f"waiting {self.jobs[SCHEDULED]}",
-            f"dead {self.jobs[DEAD]}",
-            f"lost {self.lost}",
-            f"mails {self.mails}",
-            f"invoices {self.invoices}",
-            f"webhooks {self.webhooks}",
-        ]
-        return "  ".join(parts)
+        always = {"orders": self.orders, "jobs": f"{ended}/{self.jobs.total()}"}
+        effects = {"mails": self.mails, "invoices": self.invoices, "webhooks": self.webhooks}
+        states = {"running": self.jobs[RUNNING], "ready": self.jobs[READY], "waiting": self.jobs[SCHEDULED]}
+        troubles = {"dead": self.jobs[DEAD], "lost": self.lost}
+        shown = always | {name: count for name, count in (effects | states | troubles).items() if count}
+        return "  ".join(f"{name} {count}" for name, count in shown.items())
 
 
 class Ticker:
