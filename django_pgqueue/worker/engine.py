@@ -163,6 +163,7 @@ class Engine:
             self._write(limit)
         except ROW_ERRORS as error:
             log("settle_refused", logging.ERROR, error=error, rows=len(self.unsettled))
+            self._look_at = now + self.prefetch.poll_pause()  # a missing table is missing the next moment too
             self._settle_one_by_one()
         except psycopg.Error:
             self._suspect_since = self._suspect_since or now
