@@ -1,0 +1,115 @@
+"""What an operator may do about jobs, as data: Retry, Cancel, Run now.
+
+Each is one verb of ``Job.objects``, done by the thousand: a thousand jobs, their entries in the
+admin log and the wake-up of workers commit together, so a request that breaks off leaves whole
+thousands done and logged.  A job that the verb does not apply to is left alone and counted; one
+that would be the second live job of its unique key is left alone and counted as a conflict.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.db import router, transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from django_pgqueue import states
+from django_pgqueue.managers import ROWS_PER_STATEMENT, chunks
+from django_pgqueue.models import Job
+from django_pgqueue.wakeups import notify_after_commit
+
+MOST_AT_ONCE = 100_000
+"""Jobs that one press changes at most: a request must end before its proxy loses patience."""
+
+
+@dataclass
+class Done:
+    """What became of some jobs: ``changed`` maps an entry for the admin log to the jobs it is true of."""
+
+    changed: dict[str, Sequence[int]]
+    counts: Counter[str]
+    ready: Sequence[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One thing that an operator may do; ``verb`` says to which states (``states.TRANSITIONS``)."""
+
+    name: str
+    verb: str
+    permission: str
+    label: str
+    label_many: str
+    apply: Callable[[Sequence[int]], Done]
+    asks_first: bool = False
+
+    @property
+    def applies_to(self) -> frozenset[str]:
+        """Return the states of the jobs that it changes."""
+        return frozenset(status for status in states.sources(self.verb) if status)
+
+    @property
+    def codename(self) -> str:
+        """Return the permission it needs, besides the one to view jobs."""
+        return f"{Job._meta.app_label}.{self.permission}"
+
+
+def _retry(job_ids: Sequence[int]) -> Done:
+    report = Job.objects.retry(job_ids)
+    counts = Counter(
+        retried=len(report.retried), not_over=len(report.skipped), conflicts=len(report.conflicts)
+    )
+    return Done({_("Retried."): report.retried}, counts, ready=report.retried)
+
+
+def _cancel(job_ids: Sequence[int]) -> Done:
+    report = Job.objects.cancel(job_ids)
+    counts = Counter(cancelled=len(report.cancelled), asked=len(report.requested), over=len(report.skipped))
+    return Done({_("Cancelled."): report.cancelled, _("Asked to stop."): report.requested}, counts)
+
+
+def _run_now(job_ids: Sequence[int]) -> Done:
+    made_ready = [job_id for job_id, _queue in Job.objects.promote_now(job_ids)]
+    counts = Counter(made_ready=len(made_ready), not_scheduled=len(job_ids) - len(made_ready))
+    return Done({_("Made ready to run now."): made_ready}, counts, ready=made_ready)
+
+
+RETRY = Repair(
+    "retry", "retry", "retry_job", gettext_lazy("Retry"), gettext_lazy("Retry selected jobs"), _retry
+)
+CANCEL = Repair(
+    "cancel",
+    "cancel",
+    "cancel_job",
+    gettext_lazy("Cancel"),
+    gettext_lazy("Cancel selected jobs"),
+    _cancel,
+    True,
+)
+RUN_NOW = Repair(
+    "run-now", "promote", "run_job", gettext_lazy("Run now"), gettext_lazy("Run selected jobs now"), _run_now
+)
+REPAIRS = (RETRY, RUN_NOW, CANCEL)
+
+
+def carry_out(repair: Repair, job_ids: Sequence[int], *, user_id: int) -> Counter[str]:
+    """Do it to these jobs, log each change, wake the workers; return what became of how many."""
+    using = router.db_for_write(Job)
+    counts: Counter[str] = Counter()
+    for chunk in chunks(job_ids, ROWS_PER_STATEMENT):
+        with transaction.atomic(using=using):
+            done = repair.apply(chunk)
+            changed = {job_id for ids in done.changed.values() for job_id in ids}
+            narrow = Job.objects.using(using).only("pk", "task_path", "queue").in_bulk(changed)
+            for text, ids in done.changed.items():
+                _log([narrow[job_id] for job_id in ids if job_id in narrow], text, user_id)
+            notify_after_commit(sorted({narrow[i].queue for i in done.ready if i in narrow}), using=using)
+        counts.update(done.counts)
+    return counts
+
+
+def _log(jobs: list[Job], text: str, user_id: int) -> None:
+    if jobs:
+        LogEntry.objects.log_actions(user_id, jobs, CHANGE, text)  # type: ignore[arg-type]
