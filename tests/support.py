@@ -203,14 +203,16 @@ def fetch(statement: str, params: Sequence[Any] = (), *, connection: Connection 
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def assert_invariants() -> None:
+def assert_invariants(connection: Connection = None) -> None:
     """Check, over all rows, what must hold whatever happened."""
-    jobs = {row["id"] for row in fetch(f"SELECT id FROM {sql.JOB}")}
+    jobs = {row["id"] for row in fetch(f"SELECT id FROM {sql.JOB}", connection=connection)}
     history: dict[int, list[dict[str, Any]]] = {job_id: [] for job_id in jobs}
-    for attempt in fetch(f"SELECT job_id, number, lease_version, outcome FROM {sql.ATTEMPT} ORDER BY job_id, number"):
+    attempts = f"SELECT job_id, number, lease_version, outcome FROM {sql.ATTEMPT} ORDER BY job_id, number"
+    for attempt in fetch(attempts, connection=connection):
         assert attempt["job_id"] in jobs, f"an attempt without a job: {attempt}"
         history[attempt["job_id"]].append(attempt)
-    rows = fetch(f"SELECT job_id, status, attempts, attempts_allowed, lease_version FROM {sql.STATE}")
+    states_now = f"SELECT job_id, status, attempts, attempts_allowed, lease_version FROM {sql.STATE}"
+    rows = fetch(states_now, connection=connection)
     assert {row["job_id"] for row in rows} == jobs, "each job has exactly one state"
     for state in rows:
         _assert_history(state, history[state["job_id"]])
