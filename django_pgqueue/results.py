@@ -39,6 +39,8 @@ def resolve_task(path: str) -> Task:
     whatever an existing module raises at its import goes through.
     """
     module_path = path.rpartition(".")[0]
+    if not module_path:
+        raise UnknownTask(f"no worker knows this task: {path} is not a dotted path")
     try:
         found = import_string(path)
     except ImportError as error:

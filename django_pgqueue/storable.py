@@ -38,7 +38,7 @@ def safe_str(value: object) -> str:
     for convert in (str, repr):
         try:
             return convert(value)
-        except Exception:  # noqa: BLE001, S112 - a hostile __str__ may raise anything
+        except BaseException:  # noqa: BLE001, S112 - a hostile __str__ may raise anything, SystemExit too
             continue
     return f"<{type(value).__name__} object that cannot be shown>"
 
