@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .exceptions import Cancel as Cancel
+    from .exceptions import DuplicateJob as DuplicateJob
     from .exceptions import LeaseLost as LeaseLost
     from .exceptions import Retry as Retry
     from .exceptions import Snooze as Snooze
@@ -24,6 +25,7 @@ __all__ = [
     "Backoff",
     "Call",
     "Cancel",
+    "DuplicateJob",
     "LeaseLost",
     "PgQueueTask",
     "Retry",
@@ -36,6 +38,7 @@ __all__ = [
 _HOME = {
     "Backoff": "retries",
     "Cancel": "exceptions",
+    "DuplicateJob": "exceptions",
     "LeaseLost": "exceptions",
     "Call": "tasks",
     "PgQueueTask": "tasks",

@@ -6,24 +6,17 @@ thread and per handler.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.checks import CheckMessage
-from django.db import connections
-from django.utils.timezone import get_current_timezone, is_naive, make_aware
 
-from . import conf, wakeups
+from . import conf, enqueueing, wakeups
 from .checks import check_alias, queue_name_problem
-from .compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultStatus, normalize_json, signals
+from .compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultStatus, signals
 from .events import log_receiver_error
-from .exceptions import InvalidArguments
-from .models import Job
 from .records import Enqueued, NewJob
-from .results import get_result
-from .retries import Backoff
-from .storable import check_json, dump_json
+from .results import get_result, new_result
 from .tasks import PgQueueTask
 
 
@@ -71,24 +64,21 @@ class PgQueueBackend(BaseTaskBackend):
     ) -> list[TaskResult]:
         """Insert many jobs in the caller's transaction, a statement per thousand; results in order.
 
-        Everything is checked before anything is written.
+        Everything is checked before anything is written; a bad item raises with its index.  A task with
+        a ``unique_key`` that a live job holds gives that job's result, raises DuplicateJob or replaces,
+        as its ``on_conflict`` says.
         """
-        prepared = self._prepare_all(list(calls))
-        connection = connections[self.settings.database]
-        rows = Job.objects.enqueue_many(
-            [new for new, _, _, _ in prepared], backend=self.alias, connection=connection
-        )
-        results = [
-            self._new_result(task, row, args, kwargs)
-            for (_, task, args, kwargs), row in zip(prepared, rows, strict=True)
-        ]
+        prepared = enqueueing.prepare_all(list(calls), self)
+        rows = enqueueing.insert(prepared, alias=self.alias, database=self.settings.database)
+        results = [self._result(item, row) for item, row in zip(prepared, rows, strict=True)]
         if self.settings.notify:
-            queues = sorted(
-                {new.queue for new, _, _, _ in prepared if new.run_after is None and new.delay is None}
-            )
-            wakeups.notify_after_commit(queues, using=self.settings.database)
-        for result in results:
-            self._send_enqueued(result)
+            queues = {
+                item.job.queue for item, row in zip(prepared, rows, strict=True) if _is_due(item.job, row)
+            }
+            wakeups.notify_after_commit(sorted(queues), using=self.settings.database)
+        for result, row in zip(results, rows, strict=True):
+            if row.inserted:
+                self._send_enqueued(result)
         return results
 
     def get_result(self, result_id: str) -> TaskResult:
@@ -103,77 +93,19 @@ class PgQueueBackend(BaseTaskBackend):
         """Return what is wrong with this alias's settings."""
         return check_alias(self.alias, self._params)
 
-    def _prepare_all(
-        self, calls: Sequence[tuple[Task, Sequence[Any], Mapping[str, Any]]]
-    ) -> list[tuple[NewJob, Task, list[Any], dict[str, Any]]]:
-        prepared = []
-        for index, call in enumerate(calls):
-            try:
-                prepared.append(self._prepare(*call))
-            except (InvalidTask, TypeError, ValueError) as error:
-                if len(calls) > 1:
-                    error.args = (f"item {index}: {error}", *error.args[1:])
-                raise
-        return prepared
-
-    def _prepare(
-        self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[NewJob, Task, list[Any], dict[str, Any]]:
-        self.validate_task(task)
-        plain_args: Any = normalize_json(list(args))
-        plain_kwargs: Any = normalize_json(dict(kwargs))
-        policy = self._policy(task)
-        new = NewJob(
-            task_path=task.module_path,
-            args=self._checked_json(plain_args, "args", task),
-            kwargs=self._checked_json(plain_kwargs, "kwargs", task),
-            queue=task.queue_name,
-            priority=int(task.priority),
-            run_after=aware(task.run_after),
-            delay=getattr(task, "delay", None),
-            metadata=dump_json(dict(getattr(task, "metadata", None) or {})),
-            max_attempts=getattr(task, "max_attempts", None) or self.settings.max_attempts,
-            timeout=getattr(task, "timeout", None) or self.settings.timeout,
-            backoff_base=policy.base,
-            backoff_cap=policy.cap,
-        )
-        return new, task, plain_args, plain_kwargs
-
-    def _checked_json(self, value: Any, name: str, task: Task) -> str:
-        try:
-            check_json(value, name)
-            text = dump_json(value)
-        except RecursionError:
-            raise InvalidArguments(
-                f"{task.module_path}: {name} is nested too deeply to be stored as JSON"
-            ) from None
-        except ValueError as error:
-            raise InvalidArguments(f"{task.module_path}: {error}") from None
-        limit = self.settings.max_argument_bytes
-        if len(text) * 4 > limit and len(text.encode()) > limit:
-            raise InvalidArguments(
-                f"{task.module_path}: {name} takes {len(text.encode()):,} bytes as JSON; "
-                f"max_argument_bytes allows {limit:,}. Store the data elsewhere and pass its id."
-            )
-        return text
-
-    def _policy(self, task: Task) -> Backoff:
-        backoff = getattr(task, "backoff", None)
-        if isinstance(backoff, Backoff):
-            return backoff
-        return Backoff(self.settings.backoff_base, max(self.settings.backoff_cap, self.settings.backoff_base))
-
-    def _new_result(self, task: Task, row: Enqueued, args: list[Any], kwargs: dict[str, Any]) -> TaskResult:
-        return TaskResult(
-            task=task,
+    def _result(self, item: enqueueing.Prepared, row: Enqueued) -> TaskResult:
+        if not row.inserted:
+            return self.get_result(str(row.job_id))
+        return new_result(
+            task=item.task,
             id=str(row.job_id),
             status=TaskResultStatus.READY,
             enqueued_at=row.enqueued_at,
             started_at=None,
             last_attempted_at=None,
             finished_at=None,
-            args=args,
-            kwargs=kwargs,
+            args=item.args,
+            kwargs=item.kwargs,
             backend=self.alias,
             errors=[],
             worker_ids=[],
@@ -186,8 +118,5 @@ class PgQueueBackend(BaseTaskBackend):
                 log_receiver_error("task_enqueued", receiver, error, job=result.id)
 
 
-def aware(moment: datetime | None) -> datetime | None:
-    """Return ``moment`` as an aware time; a naive one is in the current time zone (USE_TZ=False)."""
-    if moment is not None and is_naive(moment):
-        return make_aware(moment, get_current_timezone())
-    return moment
+def _is_due(job: NewJob, row: Enqueued) -> bool:
+    return row.inserted and job.run_after is None and job.delay is None

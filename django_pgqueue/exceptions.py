@@ -4,6 +4,7 @@ from datetime import timedelta
 
 __all__ = [
     "Cancel",
+    "DuplicateJob",
     "InvalidArguments",
     "LeaseExpired",
     "LeaseLost",
@@ -33,6 +34,15 @@ class QueueError(Exception):
 
 class InvalidArguments(QueueError, ValueError):
     """The arguments of a job cannot be stored; raised by enqueue before any SQL."""
+
+
+class DuplicateJob(QueueError):
+    """A live job holds the unique key; ``job_id`` and ``unique_key`` say which."""
+
+    def __init__(self, job_id: int, unique_key: str) -> None:
+        self.job_id = job_id
+        self.unique_key = unique_key
+        super().__init__(f"job {job_id} is live and holds the unique key {unique_key!r}")
 
 
 class UnknownTask(QueueError):

@@ -16,6 +16,7 @@ import psycopg
 from django.db import IntegrityError, connections, router, transaction
 
 from . import sql
+from .exceptions import QueueError
 from .readings import JobReadings
 from .records import (
     DONE,
@@ -41,6 +42,8 @@ from .records import (
 )
 
 ROWS_PER_STATEMENT = 1000
+TRIES = 5
+"""How often an insert is tried whose unique key is taken at the insert and free at the look."""
 
 Connection = Any
 """A Django ``DatabaseWrapper`` or a ``psycopg.Connection``."""
@@ -79,6 +82,47 @@ class JobManager(JobReadings):
             rows = run(connection, sql.ENQUEUE, {**params, "backend": backend})
             inserted += [Enqueued(*row) for row in sorted(rows)]
         return inserted
+
+    def enqueue_unique(
+        self, jobs: Sequence[NewJob], *, backend: str, connection: Connection = None
+    ) -> list[Enqueued]:
+        """Insert those of ``jobs`` whose unique key no live job holds; in order.
+
+        The others are answered with the live job's id and ``inserted=False``.
+        """
+        connection = connection or self._write_connection()
+        answers: dict[int, Enqueued] = {}
+        for _ in range(TRIES):
+            todo = [(place, job) for place, job in enumerate(jobs) if place not in answers]
+            for chunk in chunks(todo, ROWS_PER_STATEMENT):
+                answers |= self._enqueue_unique(chunk, backend, connection)
+            if len(answers) == len(jobs):
+                return [answers[place] for place in range(len(jobs))]
+        raise QueueError(
+            f"a unique key changed hands {TRIES} times while its job was being enqueued; try again"
+        )
+
+    def _enqueue_unique(
+        self, chunk: Sequence[tuple[int, NewJob]], backend: str, connection: Connection
+    ) -> dict[int, Enqueued]:
+        params = {name: [getattr(job, name) for _, job in chunk] for name in NewJob.__slots__}
+        rows = sorted(run(connection, sql.ENQUEUE_UNIQUE, {**params, "backend": backend}))
+        answers = {place: Enqueued(*row) for (place, _), row in zip(chunk, rows, strict=True) if row[3]}
+        clashes = [(place, job.unique_key) for place, job in chunk if place not in answers]
+        if clashes:
+            keys = {"unique_keys": sorted({key for _, key in clashes if key})}
+            live = dict(run(connection, sql.LIVE_BY_KEY, keys))
+            # A key that is free again has lost its job since: its place is tried once more.
+            answers |= {
+                place: Enqueued(live[key], None, None, False) for place, key in clashes if key in live
+            }
+        return answers
+
+    def replace(self, job: NewJob, *, connection: Connection = None) -> Enqueued | None:
+        """Give the waiting job of this unique key new arguments and a new time; None when none waits."""
+        params = {name: getattr(job, name) for name in NewJob.__slots__}
+        rows = run(connection or self._write_connection(), sql.REPLACE, params)
+        return Enqueued._make((*rows[0], False)) if rows else None
 
     # --- promote
 

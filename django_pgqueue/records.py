@@ -37,11 +37,12 @@ class NewJob:
 
 
 class Enqueued(NamedTuple):
-    """A job as inserted."""
+    """A job as inserted, or the live job that holds its unique key (``inserted`` is False then)."""
 
     job_id: int
-    enqueued_at: datetime
+    enqueued_at: datetime | None
     run_after: datetime | None
+    inserted: bool = True
 
 
 class Fence(NamedTuple):

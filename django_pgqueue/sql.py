@@ -32,7 +32,7 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
 # --- enqueue ---------------------------------------------------------------------------------------
 
 # The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order.
-ENQUEUE = f"""
+_GIVEN_JOBS = f"""
 WITH given AS MATERIALIZED (
     SELECT nextval(pg_get_serial_sequence('{JOB}', 'id')) AS id, clock_timestamp() AS enqueued_at,
            task_path, args, kwargs, queue, priority,
@@ -44,13 +44,17 @@ WITH given AS MATERIALIZED (
                 %(backoff_cap)s::float8[], %(unique_key)s::text[])
          AS given(task_path, args, kwargs, queue, priority, run_after, delay, metadata, max_attempts,
                   timeout, backoff_base, backoff_cap, unique_key)
-), job AS (
+)"""
+
+_INSERT_JOB = f"""
     INSERT INTO {JOB} (id, backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
                        metadata, max_attempts, timeout, backoff_base, backoff_cap)
     SELECT id, %(backend)s, task_path, args::json, kwargs::json, queue, priority, run_after, enqueued_at,
            metadata::json, max_attempts, timeout, backoff_base, backoff_cap
     FROM given
-), state AS (
+"""
+
+_INSERT_STATE = f"""
     INSERT INTO {STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed,
                          lease_version, unique_key)
     SELECT id, queue, priority,
@@ -58,9 +62,61 @@ WITH given AS MATERIALIZED (
            CASE WHEN run_after > enqueued_at THEN NULL ELSE nextval('{POSITION}') END,
            coalesce(run_after, enqueued_at), 0, max_attempts, 0, unique_key
     FROM given
-)
+"""
+
+ENQUEUE = f"""{_GIVEN_JOBS}, job AS ({_INSERT_JOB}), state AS ({_INSERT_STATE})
 SELECT id, enqueued_at, run_after FROM given
 """
+
+_LIVE = "('scheduled', 'ready', 'running')"
+
+# Keys in one order: two bulk inserts of the same keys wait for each other and cannot deadlock.
+ENQUEUE_UNIQUE = f"""{_GIVEN_JOBS}, state AS ({_INSERT_STATE}
+    ORDER BY unique_key, id
+    ON CONFLICT (unique_key) WHERE status IN {_LIVE} AND unique_key IS NOT NULL DO NOTHING
+    RETURNING job_id
+), job AS ({_INSERT_JOB}
+    WHERE id IN (SELECT job_id FROM state)
+)
+SELECT id, enqueued_at, run_after, id IN (SELECT job_id FROM state) FROM given
+"""
+
+LIVE_BY_KEY = f"""
+SELECT unique_key, job_id FROM {STATE} WHERE unique_key = ANY(%(unique_keys)s::text[]) AND status IN {_LIVE}
+"""
+
+# The one update of a Job row: a waiting job that nobody has started gets new arguments and a new time.
+REPLACE = f"""
+WITH waiting AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE unique_key = %(unique_key)s AND status IN ('scheduled', 'ready')
+    FOR NO KEY UPDATE
+), job AS (
+    UPDATE {JOB} AS job
+    SET task_path = %(task_path)s, args = %(args)s::json, kwargs = %(kwargs)s::json, queue = %(queue)s,
+        priority = %(priority)s, metadata = %(metadata)s::json, max_attempts = %(max_attempts)s,
+        timeout = %(timeout)s, backoff_base = %(backoff_base)s, backoff_cap = %(backoff_cap)s,
+        run_after = coalesce(%(run_after)s::timestamptz,
+                             clock_timestamp() + make_interval(secs => %(delay)s::float8))
+    FROM waiting
+    WHERE job.id = waiting.job_id
+    RETURNING job.id, job.enqueued_at, job.run_after, job.max_attempts
+)
+UPDATE {STATE} AS state
+SET queue = %(queue)s, priority = %(priority)s, attempts_allowed = state.attempts + job.max_attempts,
+    status = CASE WHEN job.run_after > clock_timestamp() THEN 'scheduled' ELSE 'ready' END,
+    position = CASE WHEN job.run_after > clock_timestamp() THEN NULL ELSE nextval('{POSITION}') END,
+    run_at = coalesce(job.run_after, clock_timestamp())
+FROM job
+WHERE state.job_id = job.id
+RETURNING job.id, job.enqueued_at, job.run_after
+"""
+
+# A job that must wait until the running one of its key has ended holds this key instead of the key itself.
+FOLLOWER = "\x1ffollower"
+_IS_FOLLOWER = f"right(unique_key, {len(FOLLOWER)}) = E'\\x1ffollower'"
+_LEADER_KEY = f"left(unique_key, -{len(FOLLOWER)})"
 
 # --- promote ---------------------------------------------------------------------------------------
 
@@ -68,10 +124,13 @@ SELECT id, enqueued_at, run_after FROM given
 PROMOTE = f"""
 WITH due AS MATERIALIZED (
     SELECT job_id, run_at
-    FROM {STATE}
+    FROM {STATE} AS waiting
     WHERE status = 'scheduled'
       AND run_at <= (SELECT clock_timestamp())
       AND (run_at, job_id) > (%(after_run_at)s::timestamptz, %(after_job_id)s::bigint)
+      AND (unique_key IS NULL OR NOT {_IS_FOLLOWER} OR NOT EXISTS (
+          SELECT FROM {STATE} AS leader
+          WHERE leader.unique_key = left(waiting.unique_key, -{len(FOLLOWER)}) AND leader.status IN {_LIVE}))
     ORDER BY run_at, job_id
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED
@@ -79,7 +138,8 @@ WITH due AS MATERIALIZED (
     SELECT job_id, nextval('{POSITION}') AS position FROM due
 )
 UPDATE {STATE} AS state
-SET status = 'ready', position = placed.position
+SET status = 'ready', position = placed.position,
+    unique_key = CASE WHEN {_IS_FOLLOWER} THEN {_LEADER_KEY} ELSE unique_key END
 FROM placed
 WHERE state.job_id = placed.job_id
 RETURNING state.job_id, state.queue, state.run_at
@@ -90,6 +150,7 @@ WITH asked AS MATERIALIZED (
     SELECT job_id
     FROM {STATE}
     WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status = 'scheduled'
+      AND (unique_key IS NULL OR NOT {_IS_FOLLOWER})
     ORDER BY job_id
     FOR NO KEY UPDATE
 )

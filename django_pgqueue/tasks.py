@@ -8,7 +8,7 @@ the Dummy backend, as it does in many test settings.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, get_args, overload
 
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -23,6 +23,7 @@ from .storable import check_json
 
 P = ParamSpec("P")
 R = TypeVar("R")
+OnConflict = Literal["return", "raise", "replace"]
 
 if TYPE_CHECKING:
 
@@ -53,6 +54,10 @@ class PgQueueTask(_TaskBase[P, R]):
     ``timeout``: seconds after which an attempt is stopped.
     ``discard_on``: exception classes that end the job at once, ``retry_on``: the only ones that are retried.
     ``metadata``: JSON stored with the job.
+    ``unique_key``: at most one live job holds it; a string, or a callable of the task's arguments.
+    ``on_conflict``: what enqueueing does when a live job holds the key: ``"return"`` that job's result,
+    ``"raise"`` DuplicateJob, or ``"replace"``: a job that waits gets the new arguments and time, one that
+    runs is followed by another after its end.
     ``delay``: seconds from enqueueing, by the database's clock; what a timedelta as ``run_after`` becomes.
     """
 
@@ -66,6 +71,9 @@ class PgQueueTask(_TaskBase[P, R]):
     discard_on: tuple[type[BaseException], ...] = ()
     retry_on: tuple[type[BaseException], ...] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    unique_key: str | Callable[..., str | None] | None = None
+    on_conflict: OnConflict = "return"
+    atomic: bool = False
     delay: float | None = None
 
     def __post_init__(self) -> None:
@@ -145,30 +153,43 @@ def _normalise(task: PgQueueTask[..., Any]) -> None:
         object.__setattr__(task, "delay", run_after.total_seconds())
         object.__setattr__(task, "run_after", None)
     for name in ("discard_on", "retry_on"):
-        classes = getattr(task, name)
-        if isinstance(classes, type):
-            classes = (classes,)
-        if classes is not None:
-            classes = tuple(classes)
-            if not all(isinstance(item, type) and issubclass(item, BaseException) for item in classes):
-                raise InvalidTask(f"{name} must hold exception classes, not {classes!r}.")
-        object.__setattr__(task, name, classes)
-    if task.max_attempts is not None and not _is_whole(task.max_attempts, 1):
-        raise InvalidTask(
-            f"max_attempts must be a whole number from 1 to 2147483647, not {task.max_attempts!r}."
-        )
-    if task.timeout is not None and not (isinstance(task.timeout, (int, float)) and 0 < task.timeout < 1e9):
-        raise InvalidTask(f"timeout must be a number of seconds above 0, not {task.timeout!r}.")
-    if task.backoff is not None and not isinstance(task.backoff, Backoff) and not callable(task.backoff):
-        raise InvalidTask(f"backoff must be a Backoff or a callable, not {task.backoff!r}.")
+        object.__setattr__(task, name, _classes(name, getattr(task, name)))
+    for name, (accepts, words) in _RULES.items():
+        value = getattr(task, name)
+        if value is not None and not accepts(value):
+            raise InvalidTask(f"{name} must be {words}, not {value!r}.")
+    if task.atomic:
+        raise InvalidTask("atomic=True is not built yet: jobs run at least once; make the task idempotent.")
     try:
         check_json(task.metadata, "metadata")
     except ValueError as error:
         raise InvalidTask(f"{error}.") from None
 
 
-def _is_whole(value: Any, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31
+def _classes(name: str, value: Any) -> tuple[type[BaseException], ...] | None:
+    if value is None:
+        return None
+    classes = (value,) if isinstance(value, type) else tuple(value)
+    if not all(isinstance(item, type) and issubclass(item, BaseException) for item in classes):
+        raise InvalidTask(f"{name} must hold exception classes, not {classes!r}.")
+    return classes
+
+
+def _is_attempts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9
+
+
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "max_attempts": (_is_attempts, "a whole number from 1 to 2147483647"),
+    "timeout": (_is_seconds, "a number of seconds above 0"),
+    "backoff": (lambda v: isinstance(v, Backoff) or callable(v), "a Backoff or a callable"),
+    "unique_key": (lambda v: isinstance(v, str) or callable(v), "a string or a callable of the arguments"),
+    "on_conflict": (lambda v: v in get_args(OnConflict), f"one of {', '.join(get_args(OnConflict))}"),
+}
 
 
 # One set of options, three overloads: bare, with options, and with a first parameter for the context.
@@ -189,6 +210,8 @@ def task(
     discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
     retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
     metadata: Mapping[str, Any] = ...,
+    unique_key: str | Callable[P, str | None] | None = ...,
+    on_conflict: OnConflict = ...,
 ) -> Callable[[Callable[Concatenate[Any, P], R]], PgQueueTask[P, R]]: ...
 @overload
 def task(
@@ -203,6 +226,8 @@ def task(
     discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
     retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
     metadata: Mapping[str, Any] = ...,
+    unique_key: str | Callable[P, str | None] | None = ...,
+    on_conflict: OnConflict = ...,
 ) -> Callable[[Callable[P, R]], PgQueueTask[P, R]]: ...
 
 

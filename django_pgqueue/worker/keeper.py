@@ -218,8 +218,9 @@ class Keeper:
             self.sleepers.notice_children()
             self.sleepers.notify_others(sorted(self.promoter.promoted), self.tables)
             self.promoter.promoted.clear()
-        if self.promoter.next_in is not None:
-            duty.due_at = min(duty.due_at, time.monotonic() + max(self.promoter.next_in, 0.01))
+        # What is overdue and was not promoted is locked, or follows a job that runs: it waits for the next round.
+        if self.promoter.next_in is not None and self.promoter.next_in > 0:
+            duty.due_at = min(duty.due_at, time.monotonic() + self.promoter.next_in)
 
     def _rescue(self, connection: psycopg.Connection) -> int:
         # After an outage every lease looks expired: whoever lives must have had the time to renew first.

@@ -1,0 +1,173 @@
+"""From a call to a row: checks everything about a job before any SQL, then inserts.
+
+What cannot be stored is refused here with the argument's name; a bad item of many with its index.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from django.db import connections, transaction
+from django.utils.timezone import get_current_timezone, is_naive, make_aware
+
+from . import sql
+from .compat import InvalidTask, Task, normalize_json
+from .conf import MAX_UNIQUE_KEY, Options
+from .exceptions import DuplicateJob, InvalidArguments
+from .managers import ROWS_PER_STATEMENT
+from .models import Job
+from .records import Enqueued, NewJob
+from .retries import Backoff
+from .storable import check_json, dump_json
+
+FOLLOW_AFTER = 0.1
+"""Seconds: a job that follows a running one is never ready at once, so that promote decides about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job that can be stored, with the task and the plain arguments for its result."""
+
+    job: NewJob
+    task: Task
+    args: list[Any]
+    kwargs: dict[str, Any]
+    on_conflict: str
+
+
+class Backend(Protocol):
+    """What preparing needs of a backend."""
+
+    settings: Options
+
+    def validate_task(self, task: Task) -> None:
+        """Raise InvalidTask for what the backend cannot store or run."""
+
+
+Calls = Sequence[tuple[Task, Sequence[Any], Mapping[str, Any]]]
+
+
+def prepare_all(calls: Calls, backend: Backend) -> list[Prepared]:
+    """Return what to insert for each call; raises InvalidTask, InvalidArguments or TypeError."""
+    prepared = []
+    for index, (task, args, kwargs) in enumerate(calls):
+        try:
+            prepared.append(prepare(task, args, kwargs, backend))
+        except (InvalidTask, TypeError, ValueError) as error:
+            if len(calls) > 1:
+                error.args = (f"item {index}: {error}", *error.args[1:])
+            raise
+    return prepared
+
+
+def prepare(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Backend) -> Prepared:
+    """Return what to insert for one call; raises InvalidTask, InvalidArguments or TypeError."""
+    backend.validate_task(task)
+    options = backend.settings
+    plain_args: Any = normalize_json(list(args))
+    plain_kwargs: Any = normalize_json(dict(kwargs))
+    policy = policy_of(task, options)
+    job = NewJob(
+        task_path=task.module_path,
+        args=checked_json(plain_args, "args", task, options.max_argument_bytes),
+        kwargs=checked_json(plain_kwargs, "kwargs", task, options.max_argument_bytes),
+        queue=task.queue_name,
+        priority=int(task.priority),
+        run_after=aware(task.run_after),
+        delay=getattr(task, "delay", None),
+        metadata=dump_json(dict(getattr(task, "metadata", None) or {})),
+        max_attempts=getattr(task, "max_attempts", None) or options.max_attempts,
+        timeout=getattr(task, "timeout", None) or options.timeout,
+        backoff_base=policy.base,
+        backoff_cap=policy.cap,
+        unique_key=unique_key_of(task, plain_args, plain_kwargs),
+    )
+    return Prepared(job, task, plain_args, plain_kwargs, getattr(task, "on_conflict", "return"))
+
+
+def checked_json(value: Any, name: str, task: Task, limit: int) -> str:
+    """Return JSON text of arguments; raises InvalidArguments that names the bad one."""
+    try:
+        check_json(value, name)
+        text = dump_json(value)
+    except RecursionError:
+        raise InvalidArguments(
+            f"{task.module_path}: {name} is nested too deeply to be stored as JSON"
+        ) from None
+    except ValueError as error:
+        raise InvalidArguments(f"{task.module_path}: {error}") from None
+    if len(text) * 4 > limit and len(text.encode()) > limit:
+        raise InvalidArguments(
+            f"{task.module_path}: {name} takes {len(text.encode()):,} bytes as JSON; "
+            f"max_argument_bytes allows {limit:,}. Store the data elsewhere and pass its id."
+        )
+    return text
+
+
+def policy_of(task: Task, options: Options) -> Backoff:
+    """Return the backoff to store with the job: the task's, or the alias's default."""
+    backoff = getattr(task, "backoff", None)
+    if isinstance(backoff, Backoff):
+        return backoff
+    return Backoff(options.backoff_base, max(options.backoff_cap, options.backoff_base))
+
+
+def unique_key_of(task: Task, args: list[Any], kwargs: dict[str, Any]) -> str | None:
+    """Return the key of a call, or None; raises InvalidTask for one that cannot be stored."""
+    key = getattr(task, "unique_key", None)
+    if callable(key):
+        key = key(*args, **kwargs)
+    if key is None:
+        return None
+    if not isinstance(key, str) or not key or not key.isprintable():
+        raise InvalidTask(f"unique_key must be a non-empty string of printable characters, not {key!r}.")
+    if len(key) > MAX_UNIQUE_KEY - len(sql.FOLLOWER):
+        raise InvalidTask(
+            f"unique_key {key[:40]!r}… has {len(key)} characters; "
+            f"{MAX_UNIQUE_KEY - len(sql.FOLLOWER)} are allowed."
+        )
+    return key
+
+
+def aware(moment: datetime | None) -> datetime | None:
+    """Return ``moment`` as an aware time; a naive one is in the current time zone (USE_TZ=False)."""
+    if moment is not None and is_naive(moment):
+        return make_aware(moment, get_current_timezone())
+    return moment
+
+
+def insert(prepared: Sequence[Prepared], *, alias: str, database: str) -> list[Enqueued]:
+    """Insert all in the caller's transaction, or in one of their own when that takes several statements."""
+    jobs = [item.job for item in prepared]
+    connection = connections[database]
+    unique = any(job.unique_key is not None for job in jobs)
+    if not unique and len(jobs) <= ROWS_PER_STATEMENT:
+        return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
+    with transaction.atomic(using=database):
+        if not unique:
+            return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
+        rows = Job.objects.enqueue_unique(jobs, backend=alias, connection=connection)
+        return [
+            row if row.inserted else _resolve(item, row, alias, connection)
+            for item, row in zip(prepared, rows, strict=True)
+        ]
+
+
+def _resolve(item: Prepared, live: Enqueued, alias: str, connection: Any) -> Enqueued:
+    if item.on_conflict == "return":
+        return live
+    if item.on_conflict == "raise":
+        raise DuplicateJob(live.job_id, item.job.unique_key or "")
+    replaced = Job.objects.replace(item.job, connection=connection)
+    if replaced is None:
+        replaced = _follow(item.job, alias, connection)
+    return replaced._replace(inserted=True)
+
+
+def _follow(job: NewJob, alias: str, connection: Any) -> Enqueued:
+    delay = max(job.delay or 0.0, FOLLOW_AFTER) if job.run_after is None else None
+    follower = dataclasses.replace(job, unique_key=f"{job.unique_key}{sql.FOLLOWER}", delay=delay)
+    row = Job.objects.enqueue_unique([follower], backend=alias, connection=connection)[0]
+    return row if row.inserted else Job.objects.replace(follower, connection=connection) or row
