@@ -1,0 +1,1 @@
+"""Real worker processes, real signals, a real database that goes away."""

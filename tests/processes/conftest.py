@@ -1,0 +1,187 @@
+"""Fixtures for the tests with real workers.
+
+``queue`` is a database of their own, empty before and after each test; ``start`` starts workers on it. Rows are
+deleted, not truncated: a truncation beside a living worker can deadlock.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connections
+from psycopg.conninfo import make_conninfo
+
+from . import tasks
+from .queue import Queue
+from .worker import ROOT, Worker
+
+Start = Callable[..., Worker]
+
+
+def environ(url: str, startup: str = "", **settings: Any) -> dict[str, str]:
+    """The environment of a worker on this database, with changed settings and a start-up."""
+    return {
+        **os.environ,
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
+        "TESTS_SETTINGS": json.dumps(settings),
+        "TESTS_STARTUP": startup,
+    }
+
+
+class Workers:
+    """Starts workers; knows them all, and ends them."""
+
+    def __init__(self, queue: Queue, logs: Path) -> None:
+        self.queue = queue
+        self.logs = logs
+        self.all: list[Worker] = []
+
+    def __call__(
+        self,
+        *arguments: Any,
+        wait: bool = True,
+        url: str | None = None,
+        startup: str = "",
+        env: dict[str, str] | None = None,
+        **settings: Any,
+    ) -> Worker:
+        """Start ``runworkers`` with these arguments and, by default, wait until it is up."""
+        words = [str(argument) for argument in arguments]
+        environment = environ(url or self.queue.url, startup, **settings) | (env or {})
+        worker = Worker(words, environment, self.logs / f"worker-{len(self.all) + 1}.log")
+        self.all.append(worker)
+        return worker.wait_started(int(_option(worker, "--processes", "1"))) if wait else worker
+
+    def assert_fit(self) -> None:
+        """I5: whoever did not end as the test expected is alive and can run a job."""
+        for worker in self.all:
+            assert worker.ended is not None or worker.alive, (
+                f"{worker} ended by itself with {worker.process.returncode}:\n{worker.text[-4000:]}"
+            )
+        queues = {
+            _option(worker, "--queues", "default").split(",")[0]
+            for worker in self.all
+            if worker.ended is None
+        }
+        jobs = [self.queue.enqueue(tasks.ok, priority=100, queue=name) for name in queues]
+        self.queue.wait(jobs, "succeeded", timeout=10.0)
+
+    def close(self) -> None:
+        """End them all."""
+        for worker in self.all:
+            worker.close()
+
+    def stop(self) -> None:
+        """SIGTERM those that still run; each must exit with 0."""
+        running = [worker for worker in self.all if worker.ended is None]
+        for worker in running:
+            worker.signal(15)
+        for worker in running:
+            worker.wait_end(0)
+
+
+def _option(worker: Worker, name: str, default: str) -> str:
+    words = worker.arguments
+    return words[words.index(name) + 1] if name in words else default
+
+
+@pytest.fixture(scope="session")
+def processes_url() -> Iterator[str]:
+    """The URL of a database for the tests with workers: other tests roll back or truncate theirs."""
+    name = f"test_processes_{os.getpid()}"
+    server = os.environ["DATABASE_URL"]
+    with psycopg.connect(server, autocommit=True) as session:
+        session.execute(f"CREATE DATABASE {name}")
+    try:
+        yield prepared(make_conninfo(server, dbname=name))
+    finally:
+        with psycopg.connect(server, autocommit=True) as session:
+            session.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def prepared(url: str) -> str:
+    """Make the tables in a new database."""
+    command = [sys.executable, "-m", "django", "migrate", "-v0"]
+    subprocess.run(command, env=environ(url), cwd=ROOT, check=True)
+    with Queue(url) as queue:
+        queue.prepare()
+    return url
+
+
+@pytest.fixture
+def queue(processes_url: str) -> Iterator[Queue]:
+    """The queue; all rows are checked and deleted when the test is over."""
+    with Queue(processes_url) as queue:
+        queue.clear()
+        try:
+            yield queue
+            queue.assert_invariants()
+        finally:
+            queue.clear()
+
+
+@pytest.fixture
+def start(queue: Queue, tmp_path: Path) -> Iterator[Workers]:
+    """Start workers: ``start("--lease", 2)``. In the end they must be fit and stop cleanly."""
+    workers = Workers(queue, tmp_path)
+    with ExitStack() as stack:
+        stack.callback(workers.close)
+        yield workers
+        workers.assert_fit()
+        workers.stop()
+
+
+@pytest.fixture(scope="module")
+def standing_workers(processes_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """The place of the module's standing worker."""
+    with Queue(processes_url) as queue:
+        workers = Workers(queue, tmp_path_factory.mktemp("standing"))
+        try:
+            yield workers
+            workers.stop()
+        finally:
+            workers.close()
+
+
+@pytest.fixture
+def worker(queue: Queue, standing_workers: Workers) -> Iterator[Worker]:
+    """One worker for all tests of the module, with 4 threads; it must outlive each of them."""
+    if not standing_workers.all:
+        standing_workers(
+            "--queues",
+            "default",
+            "--threads",
+            4,
+            "--poll",
+            0.05,
+            env={"PYTHONPATH": str(standing_workers.logs)},
+        )
+    yield standing_workers.all[0]
+    try:
+        standing_workers.assert_fit()
+    except AssertionError:  # the next test gets a new one
+        standing_workers.all.pop().close()
+        raise
+
+
+@pytest.fixture
+def django_database(queue: Queue, django_db_blocker: Any) -> Iterator[None]:
+    """Let the test use Django's own connection to the queue's database, in real transactions."""
+    settings = connections["default"].settings_dict
+    before = dict(settings)
+    with django_db_blocker.unblock():
+        connections.close_all()
+        settings["NAME"] = queue.session.info.dbname
+        try:
+            yield
+        finally:
+            connections.close_all()
+            settings |= before

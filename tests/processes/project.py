@@ -1,0 +1,63 @@
+"""The project around the workers under test: settings changed from outside, and what its start-up does.
+
+TESTS_SETTINGS is JSON, laid over tests.settings. TESTS_STARTUP names what ``ready()`` shall do, by commas.
+"""
+
+import os
+import threading
+import time
+
+from django.apps import AppConfig
+from django.db import connection
+from django.utils import timezone
+
+
+class ProjectConfig(AppConfig):
+    """An app whose start-up is as the test wishes."""
+
+    name = "tests.processes"
+    label = "processes"
+
+    def ready(self) -> None:
+        """Do what TESTS_STARTUP says."""
+        for name in filter(None, os.environ.get("TESTS_STARTUP", "").split(",")):
+            STARTUPS[name]()
+
+
+def use_orm() -> None:
+    """Use the database before anything is forked."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def start_thread() -> None:
+    """Have a thread, as metrics and tracing libraries do."""
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+
+def die_in_children() -> None:
+    """End every process that is forked, before it can do anything."""
+    os.register_at_fork(after_in_child=lambda: os._exit(3))
+
+
+def connect_bad_receivers() -> None:
+    """Receivers of the task signals that raise, or that leave an aborted transaction."""
+    from . import receivers  # noqa: PLC0415 - only where asked for
+
+    receivers.connect()
+
+
+def run_ten_minutes_fast() -> None:
+    """Show this process a wrong clock, wherever Python code could look."""
+    real_time, real_now = time.time, timezone.now
+    time.time = lambda: real_time() + 600
+    timezone.now = lambda: real_now() + timezone.timedelta(minutes=10)
+
+
+STARTUPS = {
+    "orm": use_orm,
+    "thread": start_thread,
+    "die": die_in_children,
+    "receivers": connect_bad_receivers,
+    "fast_clock": run_ten_minutes_fast,
+}
