@@ -11,10 +11,17 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.core.checks import CheckMessage
 
-from . import conf, enqueueing, wakeups
+from . import announcements, conf, enqueueing, wakeups
 from .checks import check_alias, queue_name_problem
-from .compat import BaseTaskBackend, InvalidTask, Task, TaskResult, TaskResultStatus, signals
-from .events import log_receiver_error
+from .compat import (
+    BaseTaskBackend,
+    InvalidTask,
+    NativeInvalidTask,
+    Task,
+    TaskResult,
+    TaskResultStatus,
+    is_the_apis_own,
+)
 from .records import Enqueued, NewJob
 from .results import get_result, new_result
 from .tasks import PgQueueTask
@@ -37,7 +44,10 @@ class PgQueueBackend(BaseTaskBackend):
 
     def validate_task(self, task: Task) -> None:
         """Raise InvalidTask for what this backend cannot store or run."""
-        super().validate_task(task)
+        try:
+            super().validate_task(task)
+        except NativeInvalidTask as error:
+            raise InvalidTask(*error.args) from None
         problem = queue_name_problem(task.queue_name)
         if problem:
             raise InvalidTask(problem[0].upper() + problem[1:])
@@ -78,7 +88,8 @@ class PgQueueBackend(BaseTaskBackend):
             wakeups.notify_after_commit(sorted(queues), using=self.settings.database)
         for result, row in zip(results, rows, strict=True):
             if row.inserted:
-                self._send_enqueued(result)
+                # Stored already: a receiver that raises must not make the caller believe otherwise.
+                announcements.send("task_enqueued", sender=type(self), task_result=result)
         return results
 
     def get_result(self, result_id: str) -> TaskResult:
@@ -91,7 +102,8 @@ class PgQueueBackend(BaseTaskBackend):
 
     def check(self, **kwargs: Any) -> list[CheckMessage]:
         """Return what is wrong with this alias's settings."""
-        return check_alias(self.alias, self._params)
+        # Where both APIs are loaded each has a handler with an instance of its own; one of them reports.
+        return check_alias(self.alias, self._params) if is_the_apis_own(self) else []
 
     def _result(self, item: enqueueing.Prepared, row: Enqueued) -> TaskResult:
         if not row.inserted:
@@ -110,12 +122,6 @@ class PgQueueBackend(BaseTaskBackend):
             errors=[],
             worker_ids=[],
         )
-
-    def _send_enqueued(self, result: TaskResult) -> None:
-        # The job is stored already: a receiver that raises must not make the caller believe otherwise.
-        for receiver, error in signals.task_enqueued.send_robust(type(self), task_result=result):
-            if isinstance(error, Exception):
-                log_receiver_error("task_enqueued", receiver, error, job=result.id)
 
 
 def _is_due(job: NewJob, row: Enqueued) -> bool:

@@ -3,6 +3,9 @@
 The rest of the package imports the API's names from here and never asks for versions itself.
 """
 
+import sys
+from importlib.util import find_spec
+
 import django
 
 if django.VERSION >= (6, 0):
@@ -38,12 +41,37 @@ else:
     from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch  # type: ignore[no-redef]
     from django_tasks.utils import normalize_json  # type: ignore[no-redef]
 
+NativeInvalidTask: type[Exception] = InvalidTask
+
+if django.VERSION >= (6, 0) and find_spec("django_tasks") is not None:
+    # A library may use the backport beside Django's own API: what it catches must be what is raised.
+    from django_tasks import exceptions as _backport
+
+    class InvalidTask(InvalidTask, _backport.InvalidTaskError):  # type: ignore[no-redef]
+        """The task is invalid; for both APIs."""
+
+    class TaskResultDoesNotExist(TaskResultDoesNotExist, _backport.TaskResultDoesNotExist):  # type: ignore[no-redef]
+        """There is no such result; for both APIs."""
+
+    class TaskResultMismatch(TaskResultMismatch, _backport.TaskResultMismatch):  # type: ignore[no-redef]
+        """The result belongs to another task; for both APIs."""
+
+
+def is_the_apis_own(backend: BaseTaskBackend) -> bool:
+    """True for a backend instance that the main API's handler made, not the backport's beside it."""
+    beside = sys.modules.get("django_tasks")
+    if beside is None or django.VERSION < (6, 0):
+        return True
+    return getattr(beside.task_backends._connections, backend.alias, None) is not backend
+
+
 __all__ = [
     "DEFAULT_TASK_BACKEND_ALIAS",
     "DEFAULT_TASK_PRIORITY",
     "DEFAULT_TASK_QUEUE_NAME",
     "BaseTaskBackend",
     "InvalidTask",
+    "NativeInvalidTask",
     "Task",
     "TaskContext",
     "TaskError",
@@ -52,6 +80,7 @@ __all__ = [
     "TaskResultMismatch",
     "TaskResultStatus",
     "checks",
+    "is_the_apis_own",
     "normalize_json",
     "signals",
     "task_backends",

@@ -218,7 +218,7 @@ class Keeper:
             self.sleepers.notice_children()
             self.sleepers.notify_others(sorted(self.promoter.promoted), self.tables)
             self.promoter.promoted.clear()
-        # What is overdue and was not promoted is locked, or follows a job that runs: it waits for the next round.
+        # What is overdue and was not promoted is locked, or follows a job that runs: the next round.
         if self.promoter.next_in is not None and self.promoter.next_in > 0:
             duty.due_at = min(duty.due_at, time.monotonic() + self.promoter.next_in)
 

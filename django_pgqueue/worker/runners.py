@@ -18,9 +18,10 @@ from typing import Any
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
+from .. import announcements
 from .. import execution as pipeline
-from ..compat import TaskResult, signals
-from ..events import log, log_receiver_error
+from ..compat import TaskResult
+from ..events import log
 from ..exceptions import TaskTimeout
 from ..execution import Execution
 from . import cleanup
@@ -178,7 +179,7 @@ class Runners:
             cleanup.after_task()
             self.finish(execution, pipeline.decide_raise(execution, error))
             return False
-        _send(signals.task_started, execution, execution.result)
+        _send("task_started", execution, execution.result)
         return True
 
     def _run_sync(self, thread: TaskThread, execution: Execution) -> Any:
@@ -203,21 +204,18 @@ class Runners:
         for execution, result in finished:
             # Django's own receiver logs the traceback from sys.exc_info(): it must run in an except block.
             if execution.error is None:
-                _send(signals.task_finished, execution, result)
+                _send("task_finished", execution, result)
                 continue
             try:
                 raise execution.error
             except BaseException:  # noqa: BLE001
-                _send(signals.task_finished, execution, result)
+                _send("task_finished", execution, result)
         cleanup.after_task()
 
 
-def _send(signal: Any, execution: Execution, result: Any) -> None:
+def _send(name: str, execution: Execution, result: Any) -> None:
     backend = type(execution.task.get_backend())  # type: ignore[union-attr]
-    for receiver, error in signal.send_robust(backend, task_result=result):
-        if isinstance(error, Exception):
-            name = "task_started" if signal is signals.task_started else "task_finished"
-            log_receiver_error(name, receiver, error, job=execution.job.job_id)
+    announcements.send(name, sender=backend, task_result=result)
 
 
 class CoroutineLoop:
