@@ -66,8 +66,8 @@ def prepare(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], backend:
     """Return what to insert for one call; raises InvalidTask, InvalidArguments or TypeError."""
     backend.validate_task(task)
     options = backend.settings
-    plain_args: Any = normalize_json(list(args))
-    plain_kwargs: Any = normalize_json(dict(kwargs))
+    plain_args = [plain(value, f"args[{index}]", task) for index, value in enumerate(args)]
+    plain_kwargs = {name: plain(value, f"kwargs[{name!r}]", task) for name, value in kwargs.items()}
     policy = policy_of(task, options)
     job = NewJob(
         task_path=task.module_path,
@@ -85,6 +85,20 @@ def prepare(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], backend:
         unique_key=unique_key_of(task, plain_args, plain_kwargs),
     )
     return Prepared(job, task, plain_args, plain_kwargs, getattr(task, "on_conflict", "return"))
+
+
+def plain(value: Any, name: str, task: Task) -> Any:
+    """Return an argument in JSON's own types; raises TypeError or InvalidArguments that names it."""
+    try:
+        return normalize_json(value)
+    except RecursionError:
+        raise InvalidArguments(
+            f"{task.module_path}: {name} is nested too deeply to be stored as JSON"
+        ) from None
+    except TypeError as error:
+        raise TypeError(f"{task.module_path}: {name}: {error}") from None
+    except ValueError as error:
+        raise InvalidArguments(f"{task.module_path}: {name}: {error}") from None
 
 
 def checked_json(value: Any, name: str, task: Task, limit: int) -> str:
