@@ -34,11 +34,11 @@ class JobChangeList(ChangeList):
             self.sortable_by = ()
             self.params.pop(ORDER_VAR, None)
             return list(self.filter_order)
-        return super().get_ordering(request, queryset)  # type: ignore[no-any-return]
+        return super().get_ordering(request, queryset)
 
     def get_ordering_field_columns(self) -> dict[int, Any]:
         """Return which column heads show an arrow."""
-        return {} if self.filter_order else super().get_ordering_field_columns()  # type: ignore[no-any-return]
+        return {} if self.filter_order else super().get_ordering_field_columns()
 
     def get_results(self, request: HttpRequest) -> None:
         """Fetch the page and, in one statement, the last error of each job on it."""

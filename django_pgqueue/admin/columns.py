@@ -81,4 +81,4 @@ def last_error(job: Any) -> SafeString | str:
     )
 
 
-COLUMNS = ("id", state, queue, task, priority, attempts, age, last_error)
+COLUMNS: tuple[Any, ...] = ("id", state, queue, task, priority, attempts, age, last_error)

@@ -3,11 +3,13 @@
 It counts exactly what would be changed, by state, and shows the first few jobs.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from heapq import nlargest
 from typing import Any
 
 from django.contrib.admin import helpers
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
@@ -32,9 +34,9 @@ def confirmation_page(
     back: str,
 ) -> TemplateResponse:
     """Return the page that asks whether ``repair`` shall be done to those of ``jobs`` that it applies to."""
-    eligible = jobs.filter(state__status__in=sorted(repair.applies_to)).order_by()
-    by_status = dict(eligible.values_list("state__status").annotate(number=Count("pk")))
-    total = sum(by_status.values())
+    found = dict(eligible(repair, jobs).values_list("pk", "state__status")[: MOST_AT_ONCE + 1])
+    taken = list(found.items())[:MOST_AT_ONCE]
+    newest = nlargest(EXAMPLES, (pk for pk, _status in taken))
     context = {
         **admin.admin_site.each_context(request),
         "title": _("Are you sure?"),
@@ -42,17 +44,25 @@ def confirmation_page(
         "opts": admin.opts,
         "media": admin.media,
         "repair": repair,
-        "sentences": telling.plan(repair.name, by_status),
-        "limit_note": _limit_note(total),
-        "button": telling.button(repair.name, min(total, MOST_AT_ONCE)),
-        "total": total,
-        "examples": eligible.order_by("-pk")[:EXAMPLES],
-        "others": number(total - EXAMPLES) if total > EXAMPLES else "",
+        "sentences": telling.plan(repair.name, Counter(status for _pk, status in taken)),
+        "limit_note": _limit_note(len(found)),
+        "button": telling.button(repair.name, len(taken)),
+        "total": len(taken),
+        "examples": jobs.model.objects.using(jobs.db)
+        .only("pk", "task_path", "queue")
+        .filter(pk__in=newest)
+        .order_by("-pk"),
+        "others": number(len(taken) - EXAMPLES) if len(taken) > EXAMPLES else "",
         "hidden": [*hidden, (CONFIRMED, "yes")],
         "back": back,
     }
-    request.current_app = admin.admin_site.name  # type: ignore[attr-defined]
+    request.current_app = admin.admin_site.name
     return TemplateResponse(request, "admin/django_pgqueue/job/confirmation.html", context)
+
+
+def eligible(repair: Repair, jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Return those of ``jobs`` that the repair applies to, in no order: sorting them would read them all."""
+    return jobs.filter(state__status__in=sorted(repair.applies_to)).order_by()
 
 
 def hidden_of_action(request: HttpRequest, name: str) -> list[tuple[str, Any]]:

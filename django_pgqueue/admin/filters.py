@@ -132,15 +132,14 @@ class MomentField(forms.SplitDateTimeField):
     def __init__(self, *, last: bool, label: Any) -> None:
         self.missing = time.max if last else time.min
         # The browser's own pickers: they need no script, and a phone knows them.
+        date_attrs: dict[str, Any] = {"type": "date", "aria-label": _("date")}
+        time_attrs: dict[str, Any] = {"type": "time", "aria-label": _("time")}
         widget = forms.SplitDateTimeWidget(
-            date_attrs={"type": "date", "aria-label": _("date")},
-            time_attrs={"type": "time", "aria-label": _("time")},
-            date_format="%Y-%m-%d",
-            time_format="%H:%M",
+            date_attrs=date_attrs, time_attrs=time_attrs, date_format="%Y-%m-%d", time_format="%H:%M"
         )
         super().__init__(widget=widget, label=label, required=False)
 
-    def compress(self, data_list: list[Any]) -> datetime | None:
+    def compress(self, data_list: Any) -> datetime | None:
         """Return the moment; raises ValidationError for a time without a date."""
         if data_list and data_list[0] and data_list[1] is None:
             data_list = [data_list[0], self.missing]

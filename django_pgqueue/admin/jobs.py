@@ -19,7 +19,7 @@ from django_pgqueue.models import Job
 from . import page, telling, wording
 from .changelist import JobChangeList
 from .columns import COLUMNS, task
-from .confirmation import CONFIRMED, confirmation_page, hidden_of_action
+from .confirmation import CONFIRMED, confirmation_page, eligible, hidden_of_action
 from .filters import EnqueuedFilter, FinishedFilter, QueueFilter, StatusFilter, TaskFilter, task_paths
 from .paginator import BoundedPaginator
 from .repairs import CANCEL, MOST_AT_ONCE, REPAIRS, RETRY, RUN_NOW, Repair, carry_out
@@ -28,7 +28,7 @@ MAX_ID = 2**63 - 1
 
 
 @admin.register(Job)
-class JobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class JobAdmin(admin.ModelAdmin):
     """Jobs to look at; to change only through Retry, Cancel and Run now."""
 
     list_display = COLUMNS
@@ -147,8 +147,7 @@ class JobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
                 request, self, repair, queryset, hidden=hidden, back=request.get_full_path()
             )
         if across:
-            eligible = queryset.filter(state__status__in=sorted(repair.applies_to)).order_by("pk")
-            job_ids = list(eligible.values_list("pk", flat=True)[:MOST_AT_ONCE])
+            job_ids = sorted(eligible(repair, queryset).values_list("pk", flat=True)[:MOST_AT_ONCE])
         else:
             # Not what the filters leave of them: jobs that changed since the page was shown are counted too.
             job_ids = [int(pk) for pk in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)]
@@ -185,7 +184,7 @@ class JobAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         job: Any = self.get_object(request, unquote(object_id))
         if job is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         return TemplateResponse(
             request,
             "admin/django_pgqueue/job/change_form.html",

@@ -12,8 +12,10 @@ from django.utils.functional import cached_property
 LIMIT = 10_000
 
 
-class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+class BoundedPaginator(Paginator):
     """A Paginator that looks no further than ``LIMIT`` rows; filters reach those behind."""
+
+    object_list: Any
 
     @cached_property
     def keys(self) -> list[Any]:
@@ -30,9 +32,9 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
         """Return whether there are rows behind the last page."""
         return len(self.keys) > LIMIT
 
-    def page(self, number: int | str) -> Page:  # type: ignore[type-arg]
+    def page(self, number: int | str) -> Page:
         """Return a page; its rows are fetched by key when they are used."""
         number = self.validate_number(number)
         start = (number - 1) * self.per_page
         keys = self.keys[start : min(start + self.per_page, self.count)]
-        return self._get_page(self.object_list.filter(pk__in=keys), number, self)
+        return Page(self.object_list.filter(pk__in=keys), number, self)

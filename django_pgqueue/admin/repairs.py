@@ -9,8 +9,10 @@ that would be the second live job of its unique key is left alone and counted as
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
 from django.db import router, transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -40,8 +42,8 @@ class Repair:
     name: str
     verb: str
     permission: str
-    label: str
-    label_many: str
+    label: Any  # a lazy translation, like the next
+    label_many: Any
     apply: Callable[[Sequence[int]], Done]
     asks_first: bool = False
 
@@ -94,22 +96,36 @@ RUN_NOW = Repair(
 REPAIRS = (RETRY, RUN_NOW, CANCEL)
 
 
-def carry_out(repair: Repair, job_ids: Sequence[int], *, user_id: int) -> Counter[str]:
+def carry_out(repair: Repair, job_ids: Sequence[int], *, user_id: Any) -> Counter[str]:
     """Do it to these jobs, log each change, wake the workers; return what became of how many."""
     using = router.db_for_write(Job)
     counts: Counter[str] = Counter()
     for chunk in chunks(job_ids, ROWS_PER_STATEMENT):
         with transaction.atomic(using=using):
             done = repair.apply(chunk)
-            changed = {job_id for ids in done.changed.values() for job_id in ids}
-            narrow = Job.objects.using(using).only("pk", "task_path", "queue").in_bulk(changed)
+            known = _known([job_id for ids in done.changed.values() for job_id in ids], using)
             for text, ids in done.changed.items():
-                _log([narrow[job_id] for job_id in ids if job_id in narrow], text, user_id)
-            notify_after_commit(sorted({narrow[i].queue for i in done.ready if i in narrow}), using=using)
+                _log({job_id: known[job_id][0] for job_id in ids if job_id in known}, text, user_id)
+            notify_after_commit(sorted({known[i][1] for i in done.ready if i in known}), using=using)
         counts.update(done.counts)
     return counts
 
 
-def _log(jobs: list[Job], text: str, user_id: int) -> None:
-    if jobs:
-        LogEntry.objects.log_actions(user_id, jobs, CHANGE, text)  # type: ignore[arg-type]
+def _known(job_ids: Sequence[int], using: str) -> dict[int, tuple[str, str]]:
+    rows = Job.objects.using(using).filter(pk__in=job_ids).values_list("pk", "task_path", "queue")
+    return {job_id: (task_path, queue) for job_id, task_path, queue in rows}
+
+
+def _log(task_paths: dict[int, str], text: str, user_id: Any) -> None:
+    # LogEntry.objects.log_actions() does the same from model instances, in twice the time.
+    common = {
+        "user_id": user_id,
+        "content_type_id": ContentType.objects.get_for_model(Job).pk,
+        "action_flag": CHANGE,
+        "change_message": text,
+    }
+    job = Job()
+    entries = []
+    for job.pk, job.task_path in task_paths.items():
+        entries.append(LogEntry(object_id=str(job.pk), object_repr=str(job)[:200], **common))
+    LogEntry.objects.bulk_create(entries)
