@@ -419,15 +419,18 @@ WITH given AS (
 
 # "done": an earlier try wrote the outcome and its reply was lost.  "locked": the fence still holds, somebody
 # else has the row.  "lost": the job has another owner, or none.  An attempt that rescue wrote is not ours.
+# Scalar sub-selects, not EXISTS: PostgreSQL may hash the whole table for an EXISTS, whatever HOT_PATH forbids.
 WHEREABOUTS = f"""
 SELECT given.job_id, given.lease_version, given.lease_token,
-       CASE WHEN EXISTS (SELECT FROM {ATTEMPT} AS attempt
-                         WHERE attempt.job_id = given.job_id AND attempt.lease_token = given.lease_token
-                           AND attempt.lease_version = given.lease_version AND attempt.outcome <> 'lost')
+       CASE WHEN (SELECT true FROM {ATTEMPT} AS attempt
+                  WHERE attempt.job_id = given.job_id AND attempt.lease_token = given.lease_token
+                    AND attempt.lease_version = given.lease_version AND attempt.outcome <> 'lost'
+                  ORDER BY attempt.job_id DESC, attempt.number DESC
+                  LIMIT 1)
             THEN 'done'
-            WHEN EXISTS (SELECT FROM {STATE} AS state
-                         WHERE state.job_id = given.job_id AND state.lease_version = given.lease_version
-                           AND state.lease_token = given.lease_token)
+            WHEN (SELECT true FROM {STATE} AS state
+                  WHERE state.job_id = given.job_id AND state.lease_version = given.lease_version
+                    AND state.lease_token = given.lease_token)
             THEN 'locked'
             ELSE 'lost' END,
        (SELECT state.status FROM {STATE} AS state WHERE state.job_id = given.job_id),
