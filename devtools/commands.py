@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from devtools.environments import CACHE, ROOT, SetupError, clean_environ, say
+from devtools.environments import CACHE, ROOT, SetupError, clean_environ, main_directory, say
 from devtools.interpreters import NoInterpreter
 from devtools.legs import MATRIX, Leg, environment
 
 NO_TESTS_COLLECTED = 5
+TOOLS = ("browser", "lint")
 FAST = "not slow and not browser"
 
 
@@ -44,27 +45,27 @@ def main(arguments: Sequence[str], usage: str) -> NoReturn:
 
 def demo(arguments: list[str]) -> int:
     """Run the example shop."""
-    _become(environment(ROOT / ".venv"), "-m", "example_project.demo", *arguments)
+    _become(environment(main_directory()), "-m", "example_project.demo", *arguments)
 
 
 def test(arguments: list[str]) -> int:
     """Run the suite in the clone's environment."""
-    _become(environment(ROOT / ".venv"), "-m", "pytest", *arguments)
+    _become(environment(main_directory()), "-m", "pytest", *arguments)
 
 
 def slow(arguments: list[str]) -> int:
     """Run the tests that take minutes."""
-    return _marked("slow", environment(ROOT / ".venv"), arguments)
+    return _marked("slow", environment(main_directory()), arguments)
 
 
 def browser(arguments: list[str]) -> int:
     """Run the tests that drive a browser."""
-    return _marked("browser", environment(CACHE / "browser", "browser"), arguments)
+    return _marked("browser", environment(CACHE / "tools", *TOOLS), arguments)
 
 
 def lint(arguments: list[str]) -> int:
     """Check format, style, types and migrations; all four even if one fails."""
-    python = environment(CACHE / "lint", "lint")
+    python = environment(CACHE / "tools", *TOOLS)
     migrations = ["makemigrations", "--check", "--dry-run", "--settings=tests.settings"]
     checks: dict[str, Callable[[], int]] = {
         "ruff check": lambda: _run(python, "-m", "ruff", "check", *arguments),
@@ -93,7 +94,7 @@ def _run_leg(leg: Leg) -> int:
     except (NoInterpreter, SetupError) as error:
         say(str(error))
         return 1
-    env = {"PGQUEUE_POSTGRES": str(leg.postgres)}
+    env = {"DATABASE_URL": "", "PGQUEUE_POSTGRES": str(leg.postgres)}
     return _run(python, "-m", "pytest", "-m", FAST, "-p", "no:cacheprovider", env=env)
 
 

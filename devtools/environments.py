@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ FOREIGN = {
     "VIRTUAL_ENV",
     "__PYVENV_LAUNCHER__",
 }
+# Compiling what is never imported takes longer than downloading it.
+OPTIONS = ("--progress-bar=off", "--no-compile")
 SHOWN = ("Collecting", "Building editable", "Installing collected")
 
 
@@ -53,31 +56,37 @@ def clean_environ() -> dict[str, str]:
 
 
 def ensure(directory: Path, interpreter: Interpreter, extras: Sequence[str], pins: Sequence[str]) -> Path:
-    """Return the Python of an environment that holds the project with extras and pinned requirements.
-
-    An environment that this function did not make (a user's own .venv) is kept and only installed into.
-    """
+    """Return the Python of an environment that holds the project with extras and pinned requirements."""
     requirements = ["--editable", f"{ROOT}[{','.join(extras)}]", *pins]
+    base = {"interpreter": [interpreter.path, list(interpreter.version)]}
     wanted = {
-        "interpreter": [interpreter.path, list(interpreter.version)],
+        **base,
         "pyproject": hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(),
         "requirements": requirements,
     }
     python = directory / "bin" / "python"
     with _locked():
         made = _read(directory / STAMP)
-        if made == wanted and runs(python):
+        sound = made.get("interpreter") == base["interpreter"] and runs(python)
+        if made == wanted and sound:
             return python
-        ours = made is not None or not directory.exists()
-        if ours and (not made or made.get("interpreter") != wanted["interpreter"] or not runs(python)):
-            _create(directory, interpreter)
-        elif not runs(python):
-            raise SetupError(f"{directory} was not made by dev.py and has no working Python: move it away.")
+        if not sound:
+            say(f"making {directory.relative_to(ROOT)} with {interpreter.path}")
+            shutil.rmtree(directory, ignore_errors=True)
+            # Each stamp says how far this got, the first only that the folder is dev.py's own.
+            _write(directory / STAMP, {})
+            _checked([interpreter.path, "-m", "venv", str(directory)])
+        _write(directory / STAMP, base)
         say(f"installing into {directory.relative_to(ROOT)} (the first time takes about a minute)")
         _install(python, requirements)
-        if ours:
-            _write(directory / STAMP, wanted)
+        _write(directory / STAMP, wanted)
     return python
+
+
+def main_directory() -> Path:
+    """Return the clone's .venv, or a folder in the cache where somebody else made a .venv."""
+    usual = ROOT / ".venv"
+    return CACHE / "venv" if usual.exists() and not (usual / STAMP).exists() else usual
 
 
 def say(message: str) -> None:
@@ -85,15 +94,8 @@ def say(message: str) -> None:
     print(f"[dev] {message}", flush=True)
 
 
-def _create(directory: Path, interpreter: Interpreter) -> None:
-    say(f"making {directory.relative_to(ROOT)} with {interpreter.path}")
-    _checked([interpreter.path, "-m", "venv", "--clear", str(directory)])
-    # From here on the directory is known as ours, even if the installation is interrupted.
-    _write(directory / STAMP, {"interpreter": [interpreter.path, list(interpreter.version)]})
-
-
 def _install(python: Path, requirements: Sequence[str]) -> None:
-    command = [str(python), "-m", "pip", "install", "--progress-bar=off", *requirements]
+    command = [str(python), "-m", "pip", "install", *OPTIONS, *requirements]
     process = subprocess.Popen(
         command, env=clean_environ(), cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -113,14 +115,15 @@ def _checked(command: Sequence[str]) -> None:
         raise SetupError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
 
 
-def _read(stamp: Path) -> dict[str, object] | None:
+def _read(stamp: Path) -> dict[str, object]:
     try:
         return dict(json.loads(stamp.read_text()))
     except (OSError, ValueError):
-        return None
+        return {}
 
 
 def _write(stamp: Path, content: Mapping[str, object]) -> None:
+    stamp.parent.mkdir(exist_ok=True)
     stamp.write_text(json.dumps(content, indent=1) + "\n")
 
 
