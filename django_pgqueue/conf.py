@@ -6,7 +6,7 @@ system checks can name them all and the worker can refuse to start with the same
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ class Options:
     threads: int = 4
     coroutines: int = 32
     grace: float = 25.0
+    task_aliases: Mapping[str, str] = field(default_factory=dict)
     retention: Mapping[str, float | None] = field(
         default_factory=lambda: {SUCCEEDED: 7 * DAY, CANCELLED: 7 * DAY, DEAD: 90 * DAY}
     )
@@ -108,35 +109,54 @@ def timing_problems(options: Options) -> list[Problem]:
     return problems
 
 
-_POSITIVE = ("lease", "heartbeat", "poll_interval")
-_NOT_NEGATIVE = ("backoff_base", "backoff_cap", "grace", "unknown_task_patience")
-_COUNTS = ("max_attempts", "processes", "threads", "coroutines", "max_argument_bytes")
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _positive(value: Any) -> bool:
+    return _is_number(value) and value > 0
+
+
+def _not_negative(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(word, str) for pair in value.items() for word in pair
+    )
+
+
+_SECONDS = (_positive, "a number of seconds above 0", "10")
+_PAUSE = (_not_negative, "a number of seconds, 0 or more", "10")
+_WHOLE = (_count, "a whole number, 1 or more", "4")
+_SWITCH = (lambda value: isinstance(value, bool), "True or False", "False")
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
+    "database": (lambda value: isinstance(value, str), "an alias of DATABASES", "'default'"),
+    **dict.fromkeys(("lease", "heartbeat", "poll_interval"), _SECONDS),
+    **dict.fromkeys(("backoff_base", "backoff_cap", "grace", "unknown_task_patience"), _PAUSE),
+    **dict.fromkeys(("max_attempts", "processes", "threads", "coroutines", "max_argument_bytes"), _WHOLE),
+    **dict.fromkeys(("notify", "prepared_statements"), _SWITCH),
+    "timeout": (lambda value: value is None or _positive(value), "None or seconds above 0", "60"),
+    "task_aliases": (
+        _texts,
+        "a mapping of old task paths to new ones",
+        "{'shop.tasks.old': 'shop.tasks.new'}",
+    ),
+}
 
 
 def _problem_of(name: str, value: Any) -> Problem | None:
-    if name in _POSITIVE and not (_is_number(value) and value > 0):
-        return Problem(
-            2, f"{name} must be a number of seconds above 0, not {value!r}.", f"For example {name!r}: 10."
-        )
-    if name in _NOT_NEGATIVE and not (_is_number(value) and value >= 0):
-        return Problem(
-            2, f"{name} must be a number of seconds, 0 or more, not {value!r}.", f"Example: {name!r}: 10."
-        )
-    if name in _COUNTS and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return Problem(
-            2, f"{name} must be a whole number, 1 or more, not {value!r}.", f"For example {name!r}: 4."
-        )
-    if name == "timeout" and value is not None and not (_is_number(value) and value > 0):
-        return Problem(
-            2, f"timeout must be None or seconds above 0, not {value!r}.", "For example 'timeout': 60."
-        )
-    if name in ("notify", "prepared_statements") and not isinstance(value, bool):
-        return Problem(2, f"{name} must be True or False, not {value!r}.", f"For example {name!r}: False.")
-    if name == "database" and not isinstance(value, str):
-        return Problem(2, f"database must be an alias of DATABASES, not {value!r}.", "For example 'default'.")
     if name == "retention":
         return _retention_problem(value)
-    return None
+    accepts, words, example = _RULES[name]
+    if accepts(value):
+        return None
+    return Problem(2, f"{name} must be {words}, not {value!r}.", f"For example {name!r}: {example}.")
 
 
 def _retention_problem(value: Any) -> Problem | None:
@@ -149,7 +169,3 @@ def _retention_problem(value: Any) -> Problem | None:
         if seconds is not None and not (_is_number(seconds) and seconds >= 0):
             return Problem(2, f"retention of {status!r} must be None or seconds, not {seconds!r}.", hint)
     return None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

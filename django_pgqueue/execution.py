@@ -18,7 +18,8 @@ from . import states
 from .compat import Task, TaskContext, TaskError, TaskResult, TaskResultStatus, normalize_json
 from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
-from .results import bound_task, new_result, resolve_task
+from .resolving import bound_task, resolve_task
+from .results import new_result
 from .retries import Backoff, storable_delay
 from .storable import clean_name, clean_text, dump_result, safe_str
 
