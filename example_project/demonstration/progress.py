@@ -38,11 +38,6 @@ class Snapshot:
             webhooks=WebhookCall.objects.filter(verdict=WebhookCall.Verdict.ACCEPTED).count(),
         )
 
-    @property
-    def unfinished(self) -> int:
-        """How many jobs can still change by themselves."""
-        return self.jobs[SCHEDULED] + self.jobs[READY] + self.jobs[RUNNING]
-
     def __str__(self) -> str:
         ended = self.jobs[SUCCEEDED] + self.jobs[DEAD] + self.jobs[CANCELLED]
         always = {"orders": self.orders, "jobs": f"{ended}/{self.jobs.total()}"}
@@ -53,12 +48,17 @@ class Snapshot:
         return "  ".join(f"{name} {count}" for name, count in shown.items())
 
 
+def work_is_left() -> bool:
+    """Tell whether a job can still change by itself."""
+    return JobState.objects.filter(status__in=[SCHEDULED, READY, RUNNING]).exists()
+
+
 class Ticker:
-    """Shows snapshots, ten a second at most on a terminal and one a second elsewhere."""
+    """Shows snapshots, two a second at most on a terminal and one a second elsewhere."""
 
     def __init__(self) -> None:
         self._terminal = sys.stdout.isatty()
-        self._every = 0.2 if self._terminal else 1.0
+        self._every = 0.5 if self._terminal else 1.0
         self._next = 0.0
         self._began = time.monotonic()
 

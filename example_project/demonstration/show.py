@@ -14,12 +14,12 @@ from example_project.shop.models import Customer, Product
 from . import disaster, ordering, summary, verdict
 from .evidence import Evidence
 from .faults import DemoFailed, Interrupted, say
-from .progress import Snapshot, Ticker
+from .progress import Snapshot, Ticker, work_is_left
 from .services import Services, free_port
 
 USER = "admin"
 PROCESSES = 2
-PATIENCE = 120.0
+PATIENCE = 240.0
 """Seconds from the last order until every job must have ended."""
 
 
@@ -78,12 +78,12 @@ def _trade(
 
 def _wait_for_the_end(services: Services, ticker: Ticker) -> None:
     deadline = time.monotonic() + PATIENCE
-    while Snapshot.take().unfinished:
+    while work_is_left():
         if time.monotonic() > deadline:
             raise DemoFailed(f"After {PATIENCE:.0f} s there still are unfinished jobs: {Snapshot.take()}")
         services.check()
         ticker.tick()
-        time.sleep(0.1)
+        time.sleep(0.2)
     ticker.close()
 
 

@@ -43,13 +43,13 @@ def workspace() -> Iterator[Path]:
 
 @contextmanager
 def database() -> Iterator[str]:
-    """Give the URL of a new database, dropped at the end, on ``DATABASE_URL`` or on an own server."""
+    """Give the URL of an empty database: a new one on ``DATABASE_URL``, or that of a server of its own."""
     if given := os.environ.get("DATABASE_URL"):
         with _scratch_database(given) as url:
             yield url
     else:
-        with server() as embedded, _scratch_database(embedded.url) as url:
-            yield url
+        with server() as embedded:
+            yield embedded.url
 
 
 def server_version(url: str) -> str:

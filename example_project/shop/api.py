@@ -33,7 +33,7 @@ def read_basket(body: bytes) -> Basket:
 
 
 def _customer(email: Any) -> Customer:
-    customer = Customer.objects.filter(email=email).first() if isinstance(email, str) else None
+    customer = Customer.objects.filter(email=email).first() if _is_word(email) else None
     if customer is None:
         raise BadRequest(f"'email' must be the address of a customer, not {email!r}.")
     return customer
@@ -45,17 +45,24 @@ def _lines(lines: Any) -> dict[Product, int]:
     quantities: dict[str, int] = {}
     for line in lines:
         sku, quantity = (line.get("sku"), line.get("quantity")) if isinstance(line, dict) else (None, None)
-        if not isinstance(sku, str) or type(quantity) is not int or not 0 < quantity <= LARGEST_ORDER:
+        if not _is_word(sku) or type(quantity) is not int or not 0 < quantity <= LARGEST_ORDER:
             raise BadRequest(
-                f"Each line needs a 'sku' and a 'quantity' from 1 to {LARGEST_ORDER}, not {line!r}."
+                f"A line needs a 'sku' and a 'quantity' from 1 to {LARGEST_ORDER}, not {line!r}."
             )
         quantities[sku] = quantities.get(sku, 0) + quantity
+    if max(quantities.values()) > LARGEST_ORDER:
+        raise BadRequest(f"The lines of one product may add up to {LARGEST_ORDER}, not more.")
     products = {
         product.sku: product for product in Product.objects.filter(sku__in=quantities).defer("picture")
     }
     if unknown := quantities.keys() - products.keys():
-        raise BadRequest(f"There is no product {sorted(unknown)[0]!r}.")
+        raise BadRequest(f"There is no product {min(unknown)!r}.")
     return {products[sku]: quantity for sku, quantity in quantities.items()}
+
+
+def _is_word(value: Any) -> bool:
+    """Tell whether a value is text that the database can look for: no NUL, no half of a surrogate pair."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 def _flag(asked: dict[str, Any], name: str) -> bool:

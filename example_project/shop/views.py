@@ -22,7 +22,7 @@ RECENT = 8
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """List the crystals, all or those that match a search, and the latest orders."""
-    wanted = request.GET.get("q", "").strip()
+    wanted = request.GET.get("q", "").replace("\0", "").strip()
     products = Product.objects.defer("picture", "description")
     if wanted:
         products = products.filter(Q(name__icontains=wanted) | Q(colours__icontains=wanted))
