@@ -121,6 +121,7 @@ _LEADER_KEY = f"left(unique_key, -{len(FOLLOWER)})"
 # --- promote ---------------------------------------------------------------------------------------
 
 # clock_timestamp() alone is volatile and could not be an index condition; as a sub-select it can.
+# A scalar sub-select, not EXISTS: PostgreSQL may hash the whole table for an EXISTS, whatever HOT_PATH forbids.
 PROMOTE = f"""
 WITH due AS MATERIALIZED (
     SELECT job_id, run_at
@@ -128,9 +129,10 @@ WITH due AS MATERIALIZED (
     WHERE status = 'scheduled'
       AND run_at <= (SELECT clock_timestamp())
       AND (run_at, job_id) > (%(after_run_at)s::timestamptz, %(after_job_id)s::bigint)
-      AND (unique_key IS NULL OR NOT {_IS_FOLLOWER} OR NOT EXISTS (
-          SELECT FROM {STATE} AS leader
-          WHERE leader.unique_key = left(waiting.unique_key, -{len(FOLLOWER)}) AND leader.status IN {_LIVE}))
+      AND (unique_key IS NULL OR NOT {_IS_FOLLOWER} OR (
+          SELECT true FROM {STATE} AS leader
+          WHERE leader.unique_key = left(waiting.unique_key, -{len(FOLLOWER)}) AND leader.status IN {_LIVE}
+      ) IS NULL)
     ORDER BY run_at, job_id
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED
@@ -262,6 +264,22 @@ SET lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
 FROM held
 WHERE state.job_id = held.job_id
 RETURNING held.job_id, held.lease_version, held.lease_token, held.cancel_requested
+"""
+
+# --- progress --------------------------------------------------------------------------------------
+
+# Not a transition: a note on a running job, behind the same fence.
+PROGRESS = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(progress)s::text[])
+             AS given(job_id, lease_version, lease_token, progress)
+), held AS MATERIALIZED ({_FENCED})
+UPDATE {STATE} AS state
+SET progress = held.progress::json
+FROM held
+WHERE state.job_id = held.job_id
+RETURNING state.job_id
 """
 
 # --- complete --------------------------------------------------------------------------------------
@@ -419,7 +437,7 @@ WITH given AS (
 
 # "done": an earlier try wrote the outcome and its reply was lost.  "locked": the fence still holds, somebody
 # else has the row.  "lost": the job has another owner, or none.  An attempt that rescue wrote is not ours.
-# Scalar sub-selects, not EXISTS: PostgreSQL may hash the whole table for an EXISTS, whatever HOT_PATH forbids.
+# Scalar sub-selects, as in PROMOTE.
 WHEREABOUTS = f"""
 SELECT given.job_id, given.lease_version, given.lease_token,
        CASE WHEN (SELECT true FROM {ATTEMPT} AS attempt
@@ -684,3 +702,13 @@ WHERE NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext(queue))
 SLEEP = f"SELECT pg_advisory_lock_shared({LOCK_CLASS}, hashtext(%(queue)s))"
 AWAKE = f"SELECT pg_advisory_unlock_shared({LOCK_CLASS}, hashtext(%(queue)s))"
 LISTEN = f"LISTEN {CHANNEL}"
+
+# Those who wait for a result hold one key shared; a worker asks after its commit, once for a batch.
+RESULTS_CHANNEL = "django_pgqueue_results"
+NOTIFY_WAITERS = f"""
+SELECT pg_notify('{RESULTS_CHANNEL}', '')
+WHERE NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext('{RESULTS_CHANNEL}'))
+"""
+WAIT_FOR_RESULTS = f"SELECT pg_advisory_lock_shared({LOCK_CLASS}, hashtext('{RESULTS_CHANNEL}'))"
+LISTEN_FOR_RESULTS = f"LISTEN {RESULTS_CHANNEL}"
+STATUS = f"SELECT status FROM {STATE} WHERE job_id = %(job_id)s"
