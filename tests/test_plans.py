@@ -1,0 +1,229 @@
+"""The plans of the hot statements, as the worker runs them: the index named, nothing sorted, nothing walked.
+
+On an empty, a never-analysed and large tables; as custom plan, as generic plan, and as a plan that was cached while
+the table was small and is still used when it has grown.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from devtools.databases import database_url
+from django_pgqueue.managers import PromoteMark
+from django_pgqueue.models import Job
+from django_pgqueue.records import Cursor, Fence
+
+from . import plans
+from .plans import Plan, Session
+from .support import SETTLEMENTS, WORKER, claim_queue, released
+
+# Without a mark pytest-django makes no database; the tests themselves use sessions of their own.
+pytestmark = pytest.mark.django_db
+
+ROWS = 200_000
+CLAIM, PROMOTE, RESCUE, ENDED, STATE_KEY, JOB_KEY = (
+    "pgqueue_state_claim",
+    "pgqueue_state_promote",
+    "pgqueue_state_rescue",
+    "pgqueue_state_ended",
+    "django_pgqueue_jobstate_pkey",
+    "django_pgqueue_job_pkey",
+)
+BATCH = 20
+
+
+# --- the statements, through the verbs
+
+
+def _settle(verb: str) -> Callable[[Any], object]:
+    def act(connection: psycopg.Connection) -> object:
+        settlements = [SETTLEMENTS[verb](fence) for fence in plans.fences(BATCH)]
+        return getattr(Job.objects, verb)(settlements, worker=WORKER, connection=connection)
+
+    return act
+
+
+def _rescue_worker(connection: psycopg.Connection) -> object:
+    return Job.objects.rescue_worker([released(f) for f in plans.fences(BATCH)], worker=WORKER, connection=connection)
+
+
+def _prune(connection: psycopg.Connection) -> object:
+    return Job.objects.prune("succeeded", age=1.0, limit=BATCH, connection=connection)
+
+
+def _renew_others(connection: psycopg.Connection) -> object:
+    unknown = [Fence(f.job_id, 2, f.lease_token) for f in plans.fences(BATCH)]
+    return Job.objects.renew(unknown, lease=30.0, connection=connection)
+
+
+MARK = PromoteMark("2020-01-01 00:00:00+00", 5)
+STATEMENTS: dict[str, Callable[[Any], object]] = {
+    "claim": lambda connection: claim_queue(limit=BATCH, connection=connection),
+    "claim behind a cursor": lambda connection: claim_queue(
+        limit=BATCH, after=Cursor(0, 1000, 1000), connection=connection
+    ),
+    "promote": lambda connection: Job.objects.promote(limit=BATCH, connection=connection),
+    "promote behind a mark": lambda connection: Job.objects.promote(limit=BATCH, after=MARK, connection=connection),
+    "renew": lambda connection: Job.objects.renew(plans.fences(BATCH), lease=30.0, connection=connection),
+    "renew, lost": _renew_others,
+    **{verb: _settle(verb) for verb in SETTLEMENTS},
+    "rescue": lambda connection: Job.objects.rescue(limit=BATCH, server_up=0.0, connection=connection),
+    "rescue_worker": _rescue_worker,
+    "prune": _prune,
+}
+ASKING: dict[str, Callable[[Any], object]] = {
+    "next_run_at": lambda connection: Job.objects.next_run_at(connection=connection),
+    "ready_queues": lambda connection: Job.objects.ready_queues(connection=connection),
+    "unknown_since": lambda connection: Job.objects.unknown_since(
+        list(range(1, BATCH + 1)), exception_class="x", connection=connection
+    ),
+    "history": lambda connection: Job.objects.history(list(range(1, BATCH + 1)), connection=connection),
+}
+BY_FENCE = {"renew", "renew, lost", "rescue_worker", *SETTLEMENTS}
+DRIVER = {
+    "claim": CLAIM,
+    "claim behind a cursor": CLAIM,
+    "promote": PROMOTE,
+    "promote behind a mark": PROMOTE,
+    "rescue": RESCUE,
+    "prune": ENDED,
+}
+
+
+# --- the tables
+
+
+@pytest.fixture(scope="module")
+def owner(django_db_setup: None, django_db_blocker: Any) -> Iterator[psycopg.Connection]:
+    """A session that fills the tables; everything it did is undone when the module is over."""
+    from django.db import connection
+
+    with django_db_blocker.unblock(), psycopg.connect(database_url(connection.settings_dict), autocommit=True) as owner:
+        if not plans.can_tell_plans(owner):
+            pytest.skip("this role may not load auto_explain: plans cannot be seen")
+        yield owner
+        plans.leave(owner)
+
+
+TABLES = {
+    "empty": {},
+    "never analysed": {"ready": ROWS},
+    "all ready": {"ready": ROWS},
+    "ready among ended": {"succeeded": ROWS // 2, "ready": ROWS // 2},
+    "nearly all ended": {"succeeded": ROWS, "ready": 100},
+    "all scheduled": {"scheduled": ROWS},
+}
+NOT_ANALYSED = {"empty", "never analysed"}
+SESSIONS = {
+    "custom plan": "force_custom_plan",
+    "generic plan": "force_generic_plan",
+    "cached while empty": "force_generic_plan",
+}
+
+
+@pytest.fixture(scope="module")
+def jobs(owner: psycopg.Connection) -> Callable[[], None]:
+    """Fill the table of jobs, once for all conditions: only where they stand differs."""
+    plans.empty(owner, *plans.TABLES)
+    filled: list[int] = []
+
+    def fill() -> None:
+        if not filled:
+            plans.fill_jobs(owner, ROWS + plans.RUNNING + 100)
+            filled.append(ROWS)
+
+    return fill
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def tables(
+    request: pytest.FixtureRequest, owner: psycopg.Connection, jobs: Callable[[], None]
+) -> Iterator[dict[str, Session]]:
+    """The tables in one of these conditions, and the sessions to look at them with."""
+    plans.empty(owner, plans.sql.STATE, plans.sql.ATTEMPT)
+    sessions = {"cached while empty": Session("force_generic_plan")}
+    for act in (STATEMENTS | ASKING).values():
+        with sessions["cached while empty"].hot() as connection:
+            act(connection)
+    if request.param != "empty":
+        jobs()
+        plans.fill(owner, **TABLES[request.param])
+    if request.param not in NOT_ANALYSED:
+        plans.analyse(owner)
+    sessions |= {name: Session(mode) for name, mode in SESSIONS.items() if name not in sessions}
+    yield sessions
+    for session in sessions.values():
+        session.close()
+
+
+def executed(session: Session, act: Callable[[Any], object]) -> list[Plan]:
+    """Run a verb as the worker does, undo it, and return the plans of its statements."""
+    with session.hot() as connection:
+        act(connection)
+    assert session.plans
+    return list(session.plans)
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_plan(tables: dict[str, Session], statement: str, session: str) -> None:
+    told = executed(tables[session], STATEMENTS[statement])
+    for plan in told:
+        assert_reads_by_index(plan)
+    if statement in BY_FENCE:
+        assert_driven_by_key(told[0])
+    else:
+        assert_driven_by(told[0], DRIVER[statement])
+
+
+def assert_reads_by_index(plan: Plan) -> None:
+    """Check that no table is walked or sorted, and that the work is that of a batch."""
+    assert {node["Node Type"] for node in plan.scans()} <= {"Index Scan", "Index Only Scan"}, f"\n{plan}"
+    assert plan.sorted_rows_of_tables() == [], f"\n{plan}"
+    assert not {n["Node Type"] for n in plan.nodes} & {"Hash Join", "Merge Join", "Bitmap Heap Scan"}, f"\n{plan}"
+    for scan in plan.scans():
+        assert scan["Actual Rows"] * scan["Actual Loops"] <= max(BATCH, plans.RUNNING), f"\n{plan}"
+        assert scan.get("Rows Removed by Filter", 0) <= plans.RUNNING, f"\n{plan}"
+    assert plan.buffers < 100 * BATCH, f"\n{plan}"
+
+
+def assert_driven_by(plan: Plan, index: str) -> None:
+    """Check that one partial index leads, as a range, and that rows are then found by primary key."""
+    scan = plan.scan_of(index)
+    others = {STATE_KEY, JOB_KEY, "django_pgqueue_attempt_pkey", "pgqueue_state_one_live_job_per_key"}
+    assert plan.indexes() - {index} <= others, f"\n{plan}"
+    condition = scan.get("Index Cond", "")
+    if index == CLAIM:
+        assert "queue" in condition, f"\n{plan}"
+        assert "ROW((priority * '-1'::integer), " in condition, f"\n{plan}"
+        assert scan["Filter"] == "((status)::text = 'ready'::text)", f"\n{plan}"  # a locked row is looked at again
+    elif index == PROMOTE:
+        assert "run_at <= " in condition, f"\n{plan}"
+        assert "ROW(run_at, job_id) > " in condition, f"\n{plan}"
+        assert "'scheduled'" in scan["Filter"], f"\n{plan}"
+    elif index == ENDED:
+        assert "status" in condition, f"\n{plan}"
+        assert "finished_at < " in condition, f"\n{plan}"
+        assert "ROW(finished_at, job_id) > " in condition, f"\n{plan}"
+    for node in plan.scans():
+        if node is not scan:
+            assert node["Index Cond"], f"\n{plan}"
+
+
+def assert_driven_by_key(plan: Plan) -> None:
+    """Check that rows are found by primary key only, never through a partial index that fills with dead entries."""
+    assert plan.indexes() <= {STATE_KEY, JOB_KEY}, f"\n{plan}"
+    for scan in plan.scans():
+        assert scan["Index Cond"].lstrip("(").startswith(("job_id = ", "id = ")), f"\n{plan}"
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+@pytest.mark.parametrize("statement", ASKING)
+def test_asking_is_cheap(tables: dict[str, Session], statement: str, session: str) -> None:
+    told = executed(tables[session], ASKING[statement])
+    assert len(told) == 1, told
+    (plan,) = told
+    assert {node["Node Type"] for node in plan.scans()} <= {"Index Scan", "Index Only Scan"}, f"\n{plan}"
+    assert plan.buffers < 200, f"\n{plan}"
