@@ -5,7 +5,7 @@
 """
 
 import json
-from typing import Any
+from typing import Any, TypeGuard
 
 from .checkout import Basket
 from .forms import LARGEST_ORDER
@@ -60,7 +60,7 @@ def _lines(lines: Any) -> dict[Product, int]:
     return {products[sku]: quantity for sku, quantity in quantities.items()}
 
 
-def _is_word(value: Any) -> bool:
+def _is_word(value: Any) -> TypeGuard[str]:
     """Tell whether a value is text that the database can look for: no NUL, no half of a surrogate pair."""
     return isinstance(value, str) and value.isascii() and value.isprintable()
 
