@@ -15,6 +15,7 @@ if django.VERSION >= (6, 0):
         DEFAULT_TASK_BACKEND_ALIAS,
         DEFAULT_TASK_PRIORITY,
         DEFAULT_TASK_QUEUE_NAME,
+        TASK_REFRESH_ATTRS,
         Task,
         TaskError,
     )
@@ -34,6 +35,7 @@ else:
         DEFAULT_TASK_BACKEND_ALIAS,
         DEFAULT_TASK_PRIORITY,
         DEFAULT_TASK_QUEUE_NAME,
+        TASK_REFRESH_ATTRS,
         Task,
         TaskError,
     )
@@ -69,6 +71,7 @@ __all__ = [
     "DEFAULT_TASK_BACKEND_ALIAS",
     "DEFAULT_TASK_PRIORITY",
     "DEFAULT_TASK_QUEUE_NAME",
+    "TASK_REFRESH_ATTRS",
     "BaseTaskBackend",
     "InvalidTask",
     "NativeInvalidTask",

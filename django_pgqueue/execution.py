@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlem
 from .resolving import bound_task, resolve_task
 from .results import new_result
 from .retries import Backoff, storable_delay
-from .storable import clean_name, clean_text, dump_result, safe_str
+from .storable import clean_name, clean_text, dump_json, dump_result, safe_str
 
 MAX_CLASS_PATH = 255
 UNKNOWN_TASK = "django_pgqueue.exceptions.UnknownTask"
@@ -48,6 +49,8 @@ class Execution:
     error: BaseException | None = None
     decision: Any = None
     entry: int = -1
+    progress: str | None = None
+    report: Callable[["Execution"], None] = lambda execution: None
 
     @property
     def number(self) -> int:
@@ -104,6 +107,21 @@ class JobContext(TaskContext):
     def lease_lost(self) -> bool:
         """True once another worker may have taken the job; what this attempt returns is dropped then."""
         return self._execution.lease_lost
+
+    @property
+    def deadline_in(self) -> float | None:
+        """Seconds until this attempt runs into its timeout; None without one."""
+        deadline = self._execution.deadline
+        return deadline - time.monotonic() if deadline else None
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Say how far the task is; stored within a second or so, for the admin and the result.
+
+        Raises ValueError for numbers that JSON cannot hold.
+        """
+        report = {"done": done, "total": total, "message": clean_text(str(message), limit=1000)}
+        self._execution.progress = dump_json(report)
+        self._execution.report(self._execution)
 
     def checkpoint(self) -> None:
         """Raise Cancel or LeaseLost when this attempt had better stop; call it in long loops."""

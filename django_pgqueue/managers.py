@@ -197,6 +197,13 @@ class JobManager(JobReadings):
             answers[fence] = Renewal(answer.result, False)
         return answers
 
+    def report_progress(
+        self, reports: Sequence[tuple[Fence, str]], *, connection: Connection = None
+    ) -> list[int]:
+        """Store JSON texts as the progress of running jobs; return the ids of those that still run there."""
+        params = _fence_columns([fence for fence, _ in reports]) | {"progress": [text for _, text in reports]}
+        return [row[0] for row in run(connection or self._write_connection(), sql.PROGRESS, params)]
+
     # --- the settles
 
     def complete(

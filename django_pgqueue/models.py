@@ -141,6 +141,7 @@ class JobState(models.Model):
     finished_at = models.DateTimeField(_("finished at"), null=True, blank=True)
     cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True, blank=True)
     unique_key = models.CharField(_("unique key"), max_length=conf.MAX_UNIQUE_KEY, null=True, blank=True)
+    progress = JSONTextField(_("progress"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("job state")

@@ -6,12 +6,16 @@ not have the row yet.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
+
+from asgiref.sync import sync_to_async
+from django.db import connections
 
 from . import states
-from .compat import TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
+from .compat import TASK_REFRESH_ATTRS, TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
 from .models import Attempt, JobState
 from .resolving import task_of
+from .waiting import wait_until_ended
 
 STATUS = {
     states.SCHEDULED: TaskResultStatus.READY,
@@ -56,6 +60,7 @@ def build_result(state: JobState, attempts: Sequence[Attempt]) -> TaskResult:
     running_since = [state.claimed_at] if state.status == states.RUNNING and state.claimed_at else []
     starts = [attempt.started_at for attempt in attempts] + running_since
     result = new_result(
+        progress=state.progress,
         task=task_of(job),
         id=str(job.pk),
         status=STATUS[state.status],
@@ -75,15 +80,69 @@ def build_result(state: JobState, attempts: Sequence[Attempt]) -> TaskResult:
     return result
 
 
+class Progress(NamedTuple):
+    """How far a task says it is; ``total`` is None when it does not know."""
+
+    done: float
+    total: float | None
+    message: str
+
+
+class JobResult(TaskResult):
+    """A TaskResult that can be waited for, and that knows how far its task is."""
+
+    _progress: Any
+
+    @property
+    def progress(self) -> Progress | None:
+        """What the task last reported, as of the last refresh."""
+        return Progress(**self._progress) if self._progress else None
+
+    def refresh(self) -> None:
+        """Read the job again."""
+        fresh = self.task.get_backend().get_result(self.id)
+        for name in (*TASK_REFRESH_ATTRS, "_progress"):
+            object.__setattr__(self, name, getattr(fresh, name))
+
+    async def arefresh(self) -> None:
+        """See refresh()."""
+        await sync_to_async(self.refresh, thread_sensitive=True)()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the job has ended, at most ``timeout`` seconds, then refresh; True when it has ended.
+
+        Raises RuntimeError inside a transaction: what it enqueued is not visible to any worker yet.
+        """
+        backend: Any = self.task.get_backend()
+        if connections[backend.settings.database].in_atomic_block:
+            raise RuntimeError("wait() inside a transaction would wait for itself; wait after the commit.")
+        ended = self._block(timeout)
+        self.refresh()
+        return ended
+
+    async def async_wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the thread ends by it
+        """See wait(); the event loop goes on meanwhile, a thread waits."""
+        ended = await sync_to_async(self._block, thread_sensitive=False)(timeout)
+        await self.arefresh()
+        return ended
+
+    def _block(self, timeout: float | None) -> bool:
+        options = cast(Any, self.task.get_backend()).settings
+        return wait_until_ended(
+            int(self.id), database=options.database, timeout=timeout, notify=options.notify
+        )
+
+
 _ATTRIBUTES = tuple(TaskResult.__dataclass_fields__)
 
 
-def new_result(**values: Any) -> TaskResult:
-    """Return a TaskResult from values that come out of JSON columns.
+def new_result(**values: Any) -> JobResult:
+    """Return a result from values that come out of JSON columns.
 
     Its constructor walks through all arguments to make them plain; these are plain already.
     """
-    result = object.__new__(TaskResult)
+    result = object.__new__(JobResult)
+    object.__setattr__(result, "_progress", values.pop("progress", None))
     values["_return_value"] = None
     for name in _ATTRIBUTES:
         object.__setattr__(result, name, values[name])

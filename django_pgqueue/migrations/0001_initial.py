@@ -130,6 +130,10 @@ class Migration(migrations.Migration):
                     "unique_key",
                     models.CharField(blank=True, max_length=255, null=True, verbose_name="unique key"),
                 ),
+                (
+                    "progress",
+                    django_pgqueue.fields.JSONTextField(blank=True, null=True, verbose_name="progress"),
+                ),
             ],
             options={
                 "verbose_name": "job state",

@@ -57,7 +57,8 @@ def _clean(connection: Any) -> None:
         _drop(connection)
         return
     if connection.alias in _wiped and connection.health_check_done:
-        connection.connection.execute("DISCARD ALL")
+        # Prepared (a project may set prepare_threshold), it would discard itself and fail the next time.
+        connection.connection.execute("DISCARD ALL", prepare=False)
         connection.ensure_timezone()
         connection.ensure_role()
     connection.close_if_unusable_or_obsolete()

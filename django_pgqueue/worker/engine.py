@@ -13,25 +13,27 @@ from typing import Any
 
 import psycopg
 
-from .. import states
+from .. import sql
 from ..connections import ROW_ERRORS, PrivateConnection
-from ..events import log, logger
-from ..execution import (
-    Complete,
-    Execution,
-    Fail,
-    PutOff,
-    Unknown,
-    failure,
-    finished_result,
-    settlement,
-)
+from ..events import log
+from ..execution import Execution, failure, finished_result, settlement
 from ..models import Job
-from ..records import DONE, LOCKED, Answer, Fence, Released, Settlement, WorkerIdentity
+from ..records import (
+    DONE,
+    LOCKED,
+    Answer,
+    Claimed,
+    Fence,
+    PastAttempt,
+    Released,
+    Settlement,
+    WorkerIdentity,
+)
 from . import unknown
 from .board import CAPACITY, Board
 from .claims import Claimer
 from .config import WorkerConfig
+from .outcomes import fields_of, log_outcome
 from .prefetch import Prefetch
 from .runners import Runners
 
@@ -39,6 +41,8 @@ WAKE = None
 """What the watcher puts on the tray to make the engine look now."""
 LINGER = 0.002
 """Seconds that a write may wait for company while the runners have enough to do."""
+PROGRESS_EVERY = 0.5
+"""Seconds between two writes of progress, unless something else is written anyway."""
 LOCKED_PAUSE = 0.2
 """Seconds before a row that somebody else had locked is tried again."""
 RESERVE = 64
@@ -72,6 +76,8 @@ class Engine:
         self._suspect_since: float | None = None
         self._refused: list[Released] = []
         self._look_at = 0.0
+        self._progressed: dict[int, Execution] = {}
+        self._progress_at = 0.0
 
     # --- called by other threads
 
@@ -157,7 +163,8 @@ class Engine:
             self._take_back()
         may_claim = self.stop_by is None and (now >= self._look_at or self.unsettled)
         limit = self._wanted() if may_claim else 0
-        if not (self.unsettled or self._refused or limit or self._suspect_since):
+        progress = bool(self._progressed) and now >= self._progress_at
+        if not (self.unsettled or self._refused or limit or progress or self._suspect_since):
             return
         try:
             self._write(limit)
@@ -173,20 +180,36 @@ class Engine:
         batch = list(self.unsettled)
         with self.connection.hot() as connection:
             self._reconcile(generation, connection)
+            self._write_progress(connection)
             answers = self._settle(batch, connection)
-            jobs, empty = self.claimer.claim(limit, connection=connection) if limit else ([], False)
             claimed = time.monotonic()
-            past = (
-                Job.objects.history([j.job_id for j in jobs if j.attempts], connection=connection)
-                if jobs
-                else {}
-            )
+            jobs, empty = self.claimer.claim(limit, connection=connection) if limit else ([], False)
+            again = [job.job_id for job in jobs if job.attempts]
+            past = Job.objects.history(again, connection=connection) if again else {}
         # Only now it is durable.
         self._apply(batch, answers)
         for job in jobs:
-            self._start(Execution(job, self.identity.worker_id, claimed, tuple(past.get(job.job_id, ()))))
+            self._start(self._execution(job, claimed, tuple(past.get(job.job_id, ()))))
         if limit:
             self._note_look(len(jobs), empty)
+
+    def _execution(self, job: Claimed, claimed: float, past: tuple[PastAttempt, ...] = ()) -> Execution:
+        return Execution(job, self.identity.worker_id, claimed, past, report=self._note_progress)
+
+    # --- progress
+
+    def _note_progress(self, execution: Execution) -> None:
+        self._progressed[execution.job.job_id] = execution
+        if time.monotonic() >= self._progress_at:
+            self.wake()
+
+    def _write_progress(self, connection: Any) -> None:
+        self._progress_at = time.monotonic() + PROGRESS_EVERY
+        if not self._progressed:
+            return
+        noted, self._progressed = self._progressed, {}
+        reports = [(e.job.fence, e.progress) for e in noted.values() if e.progress is not None]
+        Job.objects.report_progress(reports, connection=connection)
 
     # --- claiming
 
@@ -242,7 +265,7 @@ class Engine:
             self._suspect_since = self._suspect_since or time.monotonic()
             return False
         for job in jobs:
-            self._start(Execution(job, self.identity.worker_id, time.monotonic()))
+            self._start(self._execution(job, time.monotonic()))
         self._look_at = 0.0
         return empty and not jobs and (seconds is None or seconds > 0)
 
@@ -288,14 +311,23 @@ class Engine:
                 continue
             self._retire(execution)
             if answer.result != DONE:
-                log("lease_lost", logging.WARNING, **self._fields(execution), outcome_dropped=True)
+                log("lease_lost", logging.WARNING, **fields_of(execution), outcome_dropped=True)
             elif execution.decision is not None:
-                self._log_outcome(execution, answer)
+                log_outcome(execution, answer)
                 result = finished_result(execution, answer.status or "")
                 if result is not None:
                     finished.append((execution, result))
         if finished:
+            self._wake_waiters()
             self.runners.announce(finished)
+
+    def _wake_waiters(self) -> None:
+        if self.config.notify:
+            try:
+                with self.connection.guarded() as connection:
+                    connection.execute(sql.NOTIFY_WAITERS)
+            except psycopg.Error:
+                return  # they look once a second
 
     def _settle_one_by_one(self) -> None:
         # One bad row harms no other; a bad row's outcome is replaced by one that says so.
@@ -307,7 +339,7 @@ class Engine:
                 except ROW_ERRORS as error:
                     execution.decision = failure(execution, error, final=True)
                     if last_try:
-                        log("settle_impossible", logging.ERROR, exc_info=error, **self._fields(execution))
+                        log("settle_impossible", logging.ERROR, exc_info=error, **fields_of(execution))
                         self.unsettled.remove(execution)
                         self._retire(execution)
                 except psycopg.Error:
@@ -348,41 +380,3 @@ class Engine:
             self._apply(batch, answers)
         except psycopg.Error as error:
             log("hand_back_failed", logging.ERROR, error=error, jobs=len(self.held))
-
-    # --- log
-
-    def _fields(self, execution: Execution) -> dict[str, Any]:
-        job = execution.job
-        return {
-            "job": job.job_id,
-            "task": job.task_path,
-            "queue": job.queue,
-            "attempt": execution.number,
-            "worker": self.identity.worker_id,
-        }
-
-    def _log_outcome(self, execution: Execution, answer: Answer) -> None:
-        if isinstance(execution.decision, Complete):
-            if logger.isEnabledFor(logging.DEBUG):  # building the line costs more than many a task
-                log("succeeded", logging.DEBUG, **self._fields(execution))
-            return
-        fields = self._fields(execution) | {"status": answer.status}
-        if isinstance(execution.decision, Fail):
-            failed = execution.decision
-            event = "dead" if answer.status == states.DEAD else "failed"
-            level = logging.ERROR if event == "dead" else logging.WARNING
-            delay = failed.delay if answer.status == states.SCHEDULED else None
-            log(
-                event,
-                level,
-                **fields,
-                error=failed.exception_class,
-                message=failed.message[:200],
-                retry_in=delay,
-            )
-        elif isinstance(execution.decision, Unknown):
-            log("unknown_task", logging.WARNING, **fields)
-        elif isinstance(execution.decision, PutOff):
-            log("snoozed", **fields)
-        else:
-            log("cancelled", **fields)
