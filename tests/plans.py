@@ -57,15 +57,17 @@ class Session:
     def _hear(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         message = diagnostic.message_primary or ""
         if "plan:" in message:
-            plan = Plan(json.loads(message.partition("plan:")[2]))
+            duration, _, explained = message.partition("plan:")
+            plan = Plan(json.loads(explained), float(duration.split()[1]))
             if "set_config" not in plan.text:  # HOT_PATH itself: a plan is told when the next statement comes
                 self.plans.append(plan)
 
 
 class Plan:
-    """One executed statement: its text, its nodes, the pages it touched."""
+    """One executed statement: its text, its nodes, the pages it touched, the time it took."""
 
-    def __init__(self, explained: dict[str, Any]) -> None:
+    def __init__(self, explained: dict[str, Any], milliseconds: float) -> None:
+        self.milliseconds = milliseconds
         self.text: str = explained["Query Text"]
         self.nodes = list(_nodes(explained["Plan"], []))
         top = explained["Plan"]
@@ -90,7 +92,7 @@ class Plan:
         return [n for n in self.nodes if "Sort" in n["Node Type"] and any(n in scan["above"] for scan in scans)]
 
     def __repr__(self) -> str:
-        lines = [f"{self.buffers} buffers"]
+        lines = [f"{self.buffers} buffers, {self.milliseconds} ms"]
         for node in self.nodes:
             told = {k: v for k, v in node.items() if k in SHOWN}
             lines.append("  " * len(node["above"]) + " ".join(f"{k}={v}" for k, v in told.items()))

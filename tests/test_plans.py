@@ -227,3 +227,87 @@ def test_asking_is_cheap(tables: dict[str, Session], statement: str, session: st
     (plan,) = told
     assert {node["Node Type"] for node in plan.scans()} <= {"Index Scan", "Index Only Scan"}, f"\n{plan}"
     assert plan.buffers < 200, f"\n{plan}"
+
+
+# --- cases from public reports, with the figures that they ask for. Small here; in millions when marked slow.
+
+SIZES = [
+    pytest.param(100_000, id="100k"),
+    pytest.param(2_000_000, id="2M", marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
+]
+
+
+@pytest.fixture
+def session(owner: psycopg.Connection) -> Iterator[Session]:
+    """The worker's session with PostgreSQL's own choice between custom and generic plans."""
+    session = Session("auto")
+    yield session
+    session.close()
+
+
+def refill(owner: psycopg.Connection, *, analyse: bool, **counts: int) -> None:
+    """Fill the tables; the few jobs that are claimed are named first, for only they need all their rows."""
+    plans.empty(owner, *plans.TABLES)
+    plans.fill_jobs(owner, 2000)
+    plans.fill(owner, **counts)
+    if analyse:
+        plans.analyse(owner)
+
+
+def drain_and_idle(session: Session, queue: str, times: int = 10) -> list[Plan]:
+    """Claim ten jobs again and again, as a worker does, and return the claims' plans; every claim is undone."""
+    return [
+        executed(session, lambda connection: claim_queue(queue, limit=10, connection=connection))[0]
+        for _ in range(times)
+    ]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("analyse", [False, True], ids=["not analysed", "analysed"])
+def test_a_claim_costs_the_same_whatever_has_ended(
+    owner: psycopg.Connection, session: Session, size: int, analyse: bool
+) -> None:
+    refill(owner, analyse=False, ready=100)
+    alone = max(plan.buffers for plan in drain_and_idle(session, "default"))
+    refill(owner, analyse=analyse, ready=100, succeeded=size)
+    told = drain_and_idle(session, "default")
+    assert max(plan.buffers for plan in told) < 200, told
+    assert max(plan.buffers for plan in told) < alone + 100, told
+    assert min(plan.milliseconds for plan in told) < 5, told
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_jobs_due_in_the_future_cost_a_claim_nothing(
+    owner: psycopg.Connection, session: Session, size: int
+) -> None:
+    refill(owner, analyse=True, ready=10, scheduled=size)
+    told = drain_and_idle(session, "default") + drain_and_idle(session, "idle")
+    told += [executed(session, act)[0] for act in (STATEMENTS["promote"], ASKING["next_run_at"])]
+    assert max(plan.buffers for plan in told) < 200, told
+    assert min(plan.milliseconds for plan in told) < 10, told
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_large_queue_costs_the_others_nothing_before_and_after_the_sixth_execution(
+    owner: psycopg.Connection, session: Session, size: int
+) -> None:
+    small = {f"queue_small{number}": 100 for number in range(3)} | {f"queue_other{number}": 10 for number in range(16)}
+    refill(owner, analyse=True, **small, ready=size)
+    for queue in ("small0", "small1", "small2"):
+        told = drain_and_idle(session, queue, times=12)
+        for plan in told:
+            assert_driven_by(plan, CLAIM)
+            assert_reads_by_index(plan)
+        assert max(plan.buffers for plan in told) < 200, told
+        assert max(plan.buffers for plan in told[6:]) <= max(plan.buffers for plan in told[:5]) + 50, told
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_a_worker_asks_again_and_again_never_scans(
+    owner: psycopg.Connection, session: Session, size: int
+) -> None:
+    refill(owner, analyse=True, ready=100, succeeded=size)
+    for act in ASKING.values():
+        (plan,) = executed(session, act)
+        assert plan.buffers < 200, f"\n{plan}"
+        assert plan.milliseconds < 50, f"\n{plan}"
