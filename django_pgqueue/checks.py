@@ -3,7 +3,8 @@
 django_pgqueue.E001  unknown option            django_pgqueue.E005  database is not PostgreSQL
 django_pgqueue.E002  option of a wrong value   django_pgqueue.E006  alias not in DATABASES
 django_pgqueue.E003  options that clash        django_pgqueue.E007  rangefilter not installed
-django_pgqueue.E004  bad queue name
+django_pgqueue.E004  bad queue name            django_pgqueue.E008  models routed to another database
+django_pgqueue.W001  enqueueing joins no transaction of the default database
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,8 +12,8 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error
-from django.db import connections
+from django.core.checks import CheckMessage, Error, Warning
+from django.db import DEFAULT_DB_ALIAS, connections, router
 
 from .conf import MAX_QUEUE_NAME, Options
 from .storable import check_json
@@ -83,4 +84,23 @@ def _check_database(alias: str, database: str) -> Iterable[CheckMessage]:
             f"TASKS[{alias!r}]: the database {database!r} is {vendor}; django_pgqueue needs PostgreSQL.",
             hint="Point OPTIONS['database'] at a PostgreSQL alias.",
             id="django_pgqueue.E005",
+        )
+        return
+    yield from _check_routing(alias, database)
+
+
+def _check_routing(alias: str, database: str) -> Iterable[CheckMessage]:
+    routed = router.db_for_write(apps.get_model("django_pgqueue", "Job"))
+    if routed != database:
+        yield Error(
+            f"TASKS[{alias!r}]: database is {database!r}, but the models are routed to {routed!r}.",
+            hint="Add 'django_pgqueue.routers.QueueRouter' to DATABASE_ROUTERS.",
+            id="django_pgqueue.E008",
+        )
+    elif database != DEFAULT_DB_ALIAS:
+        yield Warning(
+            f"TASKS[{alias!r}]: the queue lives on {database!r}: a job is not part of a transaction on "
+            f"{DEFAULT_DB_ALIAS!r}, and stays when that one is rolled back.",
+            hint="Enqueue in transaction.on_commit(), or silence this warning when you know.",
+            id="django_pgqueue.W001",
         )

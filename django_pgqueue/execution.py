@@ -15,6 +15,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+from django.utils.timezone import get_default_timezone, make_naive
+
 from . import states
 from .compat import Task, TaskContext, TaskError, TaskResult, TaskResultStatus, normalize_json
 from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
@@ -140,7 +143,8 @@ def prepare(execution: Execution) -> None:
     Raises UnknownTask, or whatever the task's module raises at its import.
     """
     job = execution.job
-    task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, job.run_after)
+    run_after = project_time(job.run_after) if job.run_after else None
+    task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, run_after)
     execution.task = task
     execution.result = running_result(execution, task)
 
@@ -152,10 +156,10 @@ def running_result(execution: Execution, task: Task) -> TaskResult:
         task=task,
         id=str(job.job_id),
         status=TaskResultStatus.RUNNING,
-        enqueued_at=job.enqueued_at,
-        started_at=execution.past[0].started_at if execution.past else job.claimed_at,
+        enqueued_at=project_time(job.enqueued_at),
+        started_at=project_time(execution.past[0].started_at if execution.past else job.claimed_at),
         finished_at=None,
-        last_attempted_at=job.claimed_at,
+        last_attempted_at=project_time(job.claimed_at),
         args=job.args,
         kwargs=job.kwargs,
         backend=job.backend,
@@ -166,6 +170,11 @@ def running_result(execution: Execution, task: Task) -> TaskResult:
         ],
         worker_ids=[*(past.worker_id for past in execution.past), execution.worker_id],
     )
+
+
+def project_time(moment: datetime) -> datetime:
+    """Return a database time as the project sees times: naive, in its own zone, under USE_TZ=False."""
+    return moment if settings.USE_TZ else make_naive(moment, get_default_timezone())
 
 
 # --- call ------------------------------------------------------------------------------------------
@@ -401,7 +410,7 @@ def finished_result(execution: Execution, status: str) -> TaskResult | None:
 
 def finished_time(execution: Execution) -> datetime:
     """Return when the execution finished, by the database's clock as far as this process knows it."""
-    return execution.job.claimed_at + timedelta(
+    return project_time(execution.job.claimed_at) + timedelta(
         seconds=(execution.finished or time.monotonic()) - execution.claimed
     )
 
