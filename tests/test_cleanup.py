@@ -1,4 +1,4 @@
-"""Between tasks a thread's connections are as clean as new ones, and are kept where new ones would be dear."""
+"""Between tasks a thread's connections are as clean as new ones, kept where a new one would be dear."""
 
 import contextlib
 from collections.abc import Callable, Iterator
