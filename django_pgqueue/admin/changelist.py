@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib.admin.views.main import ORDER_VAR, ChangeList
+from django.contrib.admin.views.main import ORDER_VAR, SEARCH_VAR, ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
@@ -27,6 +27,11 @@ class JobChangeList(ChangeList):
         """Return the order that an active filter asks for, empty without one."""
         orders = [spec.order() for spec in self.filter_specs if hasattr(spec, "order")]
         return next((order for order in orders if order), ())
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        """Return the jobs that match; none for a search that the form refused, which Django would ignore."""
+        queryset = super().get_queryset(request, exclude_parameters)
+        return queryset.none() if "\x00" in request.GET.get(SEARCH_VAR, "") else queryset
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
         """Return the order that an index can give; any other would sort millions of rows."""

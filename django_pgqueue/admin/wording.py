@@ -105,13 +105,24 @@ def pretty_json(text: str | None, limit: int) -> str:
         )
     try:
         value = json.loads(text)
-        return (
-            visible(json.dumps(value, indent=2, ensure_ascii=False))
-            if value not in ([], {}, None)
-            else NOTHING
-        )
+        return NOTHING if value in ([], {}, None) else visible(_indented(value, limit * 2) or text)
     except (ValueError, RecursionError):
         return visible(text)
+
+
+def _indented(value: Any, limit: int) -> str | None:
+    # Deep nesting makes indented text grow with the square of its depth: give up instead.
+    parts: list[str] = []
+    length = 0
+    for part in _INDENTING.iterencode(value):
+        parts.append(part)
+        length += len(part)
+        if length > limit:
+            return None
+    return "".join(parts)
+
+
+_INDENTING = json.JSONEncoder(indent=2, ensure_ascii=False)
 
 
 def short_class(path: str) -> str:
