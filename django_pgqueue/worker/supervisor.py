@@ -60,6 +60,9 @@ class Supervisor:
         self._drained = False
         self._crashes = 0
         self._not_before = 0.0
+        self._keeper_born = 0.0
+        self._keeper_crashes = 0
+        self._keeper_at = 0.0
         self._memory_at = 0.0
 
     def run(self) -> int:
@@ -106,9 +109,12 @@ class Supervisor:
 
     def _start_keeper(self) -> None:
         # It outlives every child, so that leases are renewed to the end.
+        self._keeper_born = time.monotonic()
         self.keeper = spawn(KEEPER, self.config, self.boards, self.shared, None)
 
     def _start_missing(self) -> None:
+        if not self.keeper and time.monotonic() >= self._keeper_at:
+            self._start_keeper()
         while (
             len(self.children) < self.config.processes
             and not self._finished()
@@ -168,8 +174,10 @@ class Supervisor:
             os.kill(self.keeper, signal.SIGKILL)
         elif not os.WIFCONTINUED(status):
             log("keeper_died", logging.ERROR, pid=self.keeper, how=how_ended(status))
-            self._pause_after_crash()
-            self._start_keeper()
+            lived = time.monotonic() - self._keeper_born
+            self._keeper_crashes = 0 if lived > LAST_PAUSE else self._keeper_crashes + 1
+            self._keeper_at = time.monotonic() + _pause(self._keeper_crashes)
+            self.keeper = 0
 
     def _child_changed(self, child: Child, status: int) -> None:
         if os.WIFSTOPPED(status):
@@ -201,8 +209,7 @@ class Supervisor:
         _notify(self.shared.notices[0][1])
 
     def _pause_after_crash(self) -> None:
-        pause = min(FIRST_PAUSE * 2.0 ** min(self._crashes, 10), LAST_PAUSE)
-        self._not_before = time.monotonic() + pause
+        self._not_before = time.monotonic() + _pause(self._crashes)
 
     # --- looking after what runs
 
@@ -281,6 +288,8 @@ class Supervisor:
         return code
 
     def _await_keeper(self, until: float) -> None:
+        if not self.keeper:
+            return
         while time.monotonic() < until:
             pid, _ = os.waitpid(self.keeper, os.WNOHANG)
             if pid:
@@ -288,6 +297,10 @@ class Supervisor:
             self._wait()
         os.kill(self.keeper, signal.SIGKILL)
         os.waitpid(self.keeper, 0)
+
+
+def _pause(crashes: int) -> float:
+    return min(FIRST_PAUSE * 2.0 ** min(crashes, 10), LAST_PAUSE) if crashes else 0.0
 
 
 def how_ended(status: int) -> str:
