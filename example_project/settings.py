@@ -17,6 +17,7 @@ from devtools.databases import django_database
 
 CLONE = Path(__file__).resolve().parent.parent
 SHOP_FOLDER = Path(os.environ.get("SHOP_FOLDER", CLONE / ".demo"))
+SHOP_FOLDER.mkdir(parents=True, exist_ok=True)
 LOOPBACK = "127.0.0.1"
 
 DEBUG = True  # an example to run on one's own machine; the development server serves the static files
