@@ -79,7 +79,7 @@ class Keeper:
         self.tables = self._connection("maintenance")
         self.sleepers = Sleepers(config, boards, pipes.children, self._connection("wakeup"))
         self.promoter = maintenance.Promoter()
-        self.writes_since = time.monotonic()
+        self.writes_since = self.confirmed = time.monotonic()
         self._orphaned_at: float | None = None
         self._quit_at: float | None = None
 
@@ -119,8 +119,9 @@ class Keeper:
         except psycopg.Error:
             self.writes_since = float("inf")
             return False, False
-        if self.writes_since == float("inf"):
-            self.writes_since = sent
+        if self.writes_since == float("inf") or sent - self.confirmed > self.config.lease:
+            self.writes_since = sent  # the database was away, or this process stood still
+        self.confirmed = sent
         for board in self._live():
             board.set("beat", sent)
         self._tell(held, answers)
@@ -223,8 +224,10 @@ class Keeper:
             duty.due_at = min(duty.due_at, time.monotonic() + self.promoter.next_in)
 
     def _rescue(self, connection: psycopg.Connection) -> int:
-        # After an outage every lease looks expired: whoever lives must have had the time to renew first.
-        if time.monotonic() - self.writes_since < self.config.lease:
+        # After an outage or a freeze every lease looks expired, this worker's own among them: whoever lives
+        # must have had the time to renew first.
+        now, lease = time.monotonic(), self.config.lease
+        if now - self.writes_since < lease or now - self.confirmed > lease / 2:
             return 0
         return maintenance.rescue(connection, server_up=self.config.lease)
 
