@@ -1,7 +1,7 @@
 """Fixtures for the tests with real workers.
 
-``queue`` is a database of their own, empty before and after each test; ``start`` starts workers on it. Rows are
-deleted, not truncated: a truncation beside a living worker can deadlock.
+``queue`` is a database of their own, empty before and after each test; ``start`` starts workers on it.
+Rows are deleted, not truncated: a truncation beside a living worker can deadlock.
 """
 
 import json
@@ -66,13 +66,15 @@ class Workers:
             assert worker.ended is not None or worker.alive, (
                 f"{worker} ended by itself with {worker.process.returncode}:\n{worker.text[-4000:]}"
             )
-        queues = {
-            _option(worker, "--queues", "default").split(",")[0]
-            for worker in self.all
-            if worker.ended is None
-        }
+        living = [worker for worker in self.all if worker.ended is None]
+        queues = {_option(worker, "--queues", "default").split(",")[0] for worker in living}
         jobs = [self.queue.enqueue(tasks.ok, priority=100, queue=name) for name in queues]
         self.queue.wait(jobs, "succeeded", timeout=10.0)
+
+    def show_logs(self) -> None:
+        """Have pytest show the ends of the logs when the test has failed."""
+        for worker in self.all:
+            sys.stderr.write(f"--- {worker}\n{worker.text[-5000:]}\n")
 
     def close(self) -> None:
         """End them all."""
@@ -129,12 +131,14 @@ def queue(processes_url: str) -> Iterator[Queue]:
 
 
 @pytest.fixture
-def start(queue: Queue, tmp_path: Path) -> Iterator[Workers]:
+def start(queue: Queue, standing_workers: Workers, tmp_path: Path) -> Iterator[Workers]:
     """Start workers: ``start("--lease", 2)``. In the end they must be fit and stop cleanly."""
+    standing_workers.stop()  # it would take their jobs, or rescue them
     workers = Workers(queue, tmp_path)
     with ExitStack() as stack:
         stack.callback(workers.close)
         yield workers
+        workers.show_logs()
         workers.assert_fit()
         workers.stop()
 
@@ -153,18 +157,14 @@ def standing_workers(processes_url: str, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def worker(queue: Queue, standing_workers: Workers) -> Iterator[Worker]:
-    """One worker for all tests of the module, with 4 threads; it must outlive each of them."""
-    if not standing_workers.all:
-        standing_workers(
-            "--queues",
-            "default",
-            "--threads",
-            4,
-            "--poll",
-            0.05,
-            env={"PYTHONPATH": str(standing_workers.logs)},
-        )
-    yield standing_workers.all[0]
+    """One worker for all tests of the module that take it, with 4 threads; it must outlive each of them.
+
+    Tests that take ``start`` end it: keep the two kinds apart within a module.
+    """
+    if not standing_workers.all or standing_workers.all[-1].ended is not None:
+        standing_workers("--threads", 4, "--poll", 0.05, env={"PYTHONPATH": str(standing_workers.logs)})
+    yield standing_workers.all[-1]
+    standing_workers.show_logs()
     try:
         standing_workers.assert_fit()
     except AssertionError:  # the next test gets a new one

@@ -27,8 +27,8 @@ def begin(context: JobContext, note: str = "") -> int:
     values = [context.job_id, context.fencing_token, context.attempt, os.getpid(), time.monotonic(), note]
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO {NAME} (job_id, lease_version, attempt, pid, began, note) VALUES (%s, %s, %s, %s, %s, %s)"
-            " RETURNING id",
+            f"INSERT INTO {NAME} (job_id, lease_version, attempt, pid, began, note)"
+            " VALUES (%s, %s, %s, %s, %s, %s) RETURNING id",
             values,
         )
         return cursor.fetchone()[0]

@@ -14,7 +14,7 @@ from psycopg.rows import namedtuple_row
 
 from django_pgqueue import sql, states
 from django_pgqueue.models import Job
-from django_pgqueue.records import NewJob
+from django_pgqueue.records import CancelReport, NewJob
 from django_pgqueue.tasks import PgQueueTask
 
 from .. import support
@@ -78,7 +78,7 @@ class Queue:
     def enqueue_many(
         self, task: PgQueueTask | str, calls: Iterable[tuple[Any, ...]], **options: Any
     ) -> list[int]:
-        """Enqueue a job for each tuple of arguments; options are fields of ``NewJob``, kwargs as a dictionary."""
+        """Enqueue a job for each tuple of arguments; options are fields of ``NewJob``."""
         options = {"backoff_base": 0.05, "backoff_cap": 0.1} | options
         options["kwargs"] = json.dumps(options.get("kwargs", {}))
         path = task if isinstance(task, str) else task.module_path
@@ -90,6 +90,10 @@ class Queue:
     def promote(self, job_id: int) -> None:
         """Make a scheduled job ready now."""
         Job.objects.promote_now([job_id], connection=self.session)
+
+    def cancel(self, job_id: int) -> CancelReport:
+        """Ask that a job be cancelled."""
+        return Job.objects.cancel([job_id], connection=self.session)
 
     # --- out
 
@@ -135,7 +139,8 @@ class Queue:
         """Return the recorded executions of one job, or of all, in the order of their beginning."""
         columns = ", ".join(Execution.__slots__)
         rows = self.session.execute(
-            f"SELECT {columns} FROM {executions.NAME} WHERE %(job)s::bigint IS NULL OR job_id = %(job)s ORDER BY began",
+            f"SELECT {columns} FROM {executions.NAME}"
+            " WHERE %(job)s::bigint IS NULL OR job_id = %(job)s ORDER BY began",
             {"job": job_id},
         )
         return [Execution(*row) for row in rows]
@@ -173,15 +178,17 @@ class Queue:
     # --- what must hold
 
     def assert_invariants(self) -> None:
-        """Check I1 to I4 of all rows, and that no job was ever executed by two owners at once or twice by one."""
+        """Check I1 to I4 of all rows, and that no claim was executed twice."""
         with self.session.transaction():  # one snapshot: workers may be about
             self.session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             support.assert_invariants(self.session)
         expired = self.value(
-            f"SELECT count(*) FROM {sql.STATE} WHERE status = 'running' AND lease_expires_at < clock_timestamp() - interval '3 s'"
+            f"SELECT count(*) FROM {sql.STATE} WHERE status = 'running'"
+            " AND lease_expires_at < clock_timestamp() - interval '3 s'"
         )
         assert not expired, f"{expired} running jobs whose lease ended long ago"
         twice = self.fetch(
-            f"SELECT job_id, lease_version FROM {executions.NAME} GROUP BY job_id, lease_version HAVING count(*) > 1"
+            f"SELECT job_id, lease_version FROM {executions.NAME}"
+            " GROUP BY job_id, lease_version HAVING count(*) > 1"
         )
         assert not twice, f"called twice under one claim: {twice}"

@@ -36,14 +36,14 @@ def mark(context: JobContext, note: str = "") -> str:
 
 
 @task(takes_context=True)
-def sleep(context: JobContext, seconds: float, fails: bool = False) -> int:
-    """Take a while; knows whether it lost its lease meanwhile."""
+def sleep(context: JobContext, *seconds: float, raises_at: int = 0) -> int:
+    """Take a while, each attempt its own; knows whether it lost its lease meanwhile."""
     row = begin(context)
-    pause(seconds)
+    pause(seconds[min(context.attempt, len(seconds)) - 1])
     end(row, "lost" if context.lease_lost else "held")
-    if fails:
+    if context.attempt == raises_at:
         raise ValueError("failed after its time")
-    return os.getpid()
+    return context.attempt
 
 
 @task(takes_context=True)

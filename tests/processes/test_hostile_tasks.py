@@ -1,4 +1,4 @@
-"""Tasks whose errors, values, signals and connections are as bad as they come, all in one worker that must live on."""
+"""Tasks whose errors, values and connections are as bad as they come, all in one worker that must live on."""
 
 import json
 from pathlib import Path
@@ -212,25 +212,12 @@ def shown(queue: Queue, jobs: list[int]) -> list[dict[str, Any]]:
 
 def idle_in_transaction(queue: Queue) -> int:
     return queue.value(
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND starts_with(state, 'idle in transaction')"
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND starts_with(state, 'idle in transaction')"
     )
 
 
 # --- receivers of signals
-
-
-def test_receivers_that_raise_change_nothing(queue: Queue, start: Workers) -> None:
-    worker = start("--queues", "other", startup="receivers")
-    good = queue.enqueue(tasks.mark, queue="other")
-    bad = queue.enqueue(tasks.fail, queue="other", max_attempts=2)
-    queue.wait([good, bad])
-    assert queue.outcomes(good) == ["succeeded"]
-    assert queue.outcomes(bad) == ["failed", "failed"]
-    assert len(queue.executions(good)) == 1
-    for signal, receiver in (("task_started", "raise_at_start"), ("task_finished", "raise_at_finish")):
-        assert worker.wait_for("receiver_failed", signal=signal, receiver=receiver, job=good)
-    following = shown(queue, queue.enqueue_many(tasks.show_connection, [()] * 8, queue="other"))
-    assert all(found["autocommit"] and not found["atomic"] for found in following)
 
 
 def test_a_receiver_that_raises_at_enqueueing_does_not_lose_the_job(
@@ -248,3 +235,17 @@ def test_a_receiver_that_raises_at_enqueueing_does_not_lose_the_job(
         signals.task_enqueued.disconnect(raise_at_enqueue)
     queue.wait(int(result.id), "succeeded")
     assert "raise_at_enqueue" in caplog.text
+
+
+def test_receivers_that_raise_change_nothing(queue: Queue, start: Workers) -> None:
+    worker = start(startup="receivers")
+    good = queue.enqueue(tasks.mark)
+    bad = queue.enqueue(tasks.fail, max_attempts=2)
+    queue.wait([good, bad])
+    assert queue.outcomes(good) == ["succeeded"]
+    assert queue.outcomes(bad) == ["failed", "failed"]
+    assert len(queue.executions(good)) == 1
+    for signal, receiver in (("task_started", "raise_at_start"), ("task_finished", "raise_at_finish")):
+        assert worker.wait_for("receiver_failed", signal=signal, receiver=receiver, job=good)
+    following = shown(queue, queue.enqueue_many(tasks.show_connection, [()] * 8))
+    assert all(found["autocommit"] and not found["atomic"] for found in following)

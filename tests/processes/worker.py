@@ -1,4 +1,4 @@
-"""One real ``runworkers`` process with everything below it: start, read its log, send signals, end it for certain.
+"""One real ``runworkers`` with all its processes: start it, read its log, send signals, end it for certain.
 
 A worker leads a session of its own, so that all its processes can be found and signalled by ids that this
 module made, orphans included. It also dies with the test process, even when that one is killed.
@@ -132,9 +132,9 @@ class Worker:
 
     @property
     def keeper(self) -> int:
-        """The pid of the keeper that runs now."""
+        """The pid of the keeper that runs now, 0 while there is none."""
         living = self.processes
-        return next(pid for pid in reversed(self._started("keeper_started")) if pid in living)
+        return next((pid for pid in reversed(self._started("keeper_started")) if pid in living), 0)
 
     @property
     def children(self) -> list[int]:
@@ -155,8 +155,7 @@ class Worker:
 
     def kill_process(self, pid: int, number: int = signal.SIGKILL) -> None:
         """Send a signal to one process of the session; for SIGKILL wait until it is gone."""
-        info = _stat(pid)
-        assert info is not None and info.session == self.pid, f"{pid} is not a process of {self}"
+        assert pid in self.processes, f"{pid} is not a process of {self}"
         os.kill(pid, number)
         if number == signal.SIGKILL:
             wait_until(lambda: _gone(pid), message=f"{pid} survived SIGKILL")
