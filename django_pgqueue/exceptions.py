@@ -66,7 +66,10 @@ class LeaseLost(QueueError):
 
 
 class UnstorableResult(QueueError, ValueError):
-    """Recorded when a task returned something that JSON cannot hold; such a job is not run again."""
+    """Recorded when a task returned a value that JSON cannot hold, such as NaN; such a job is not run again.
+
+    A type that JSON does not have is recorded as TypeError, as by Django's own backends.
+    """
 
 
 class Signal(Exception):

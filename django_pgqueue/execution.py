@@ -248,8 +248,10 @@ def decide_return(execution: Execution, value: Any) -> Decision:
         plain = normalize_json(value) if value is not None else None
         return Complete(dump_result(plain), plain)
     except (TypeError, ValueError, RecursionError) as error:
+        # A type that JSON does not have is a TypeError with Django's own backends too.
+        refused: type[Exception] = TypeError if isinstance(error, TypeError) else UnstorableResult
         kind = type(value).__name__
-        refusal = UnstorableResult(f"the return value (a {kind}) cannot be stored as JSON: {safe_str(error)}")
+        refusal = refused(f"the return value (a {kind}) cannot be stored as JSON: {safe_str(error)}")
         execution.error = refusal
         return failure(execution, refusal, final=True)
 
