@@ -1,8 +1,7 @@
 """Reads the queue's log events out of its source, so that the documentation can be compared with them.
 
-Every event is a call of ``log(event, level, field=...)``.  The name must be readable from the source: a
-string, or a variable of the same function that holds one of several strings.  Fields that come from a
-dictionary (``**fields``) are followed to the literal keys of that dictionary.
+Every event is a call of ``log(event, level, field=...)``.  What the call names must be readable from the
+source: strings and dictionary literals, followed through variables, parameters and functions of the package.
 """
 
 from __future__ import annotations
@@ -10,12 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from devtools.environments import ROOT
 
 PACKAGE = ROOT / "django_pgqueue"
 LOGGERS = ("log", "log_receiver_error")
 NOT_FIELDS = {"exc_info", "level"}
+Place = tuple[ast.expr, ast.FunctionDef]
+"""An expression and the function in which its names mean something."""
 
 
 class Unreadable(ValueError):
@@ -32,109 +34,133 @@ class Event:
 
 def events() -> dict[str, Event]:
     """Return every event that the package logs; raises Unreadable."""
-    found: dict[str, Event] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = ast.parse(path.read_text())
-        for function in _functions(module):
-            for call in _calls(function):
-                place = f"{path.relative_to(ROOT)}:{call.lineno}"
-                for name in _names(call, function, place):
+    return Source().events()
+
+
+class Source:
+    """The functions of the package."""
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef]:
+        """Every function and method, but the one that writes the lines."""
+        modules = (ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py")))
+        nodes = (node for module in modules for node in ast.walk(module))
+        return [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name != "log"]
+
+    def events(self) -> dict[str, Event]:
+        """Return every event with its levels and fields; raises Unreadable."""
+        found: dict[str, Event] = {}
+        for function in self.functions:
+            for call in _calls(function, LOGGERS):
+                for name in self._names(call, function):
                     event = found.setdefault(name, Event())
-                    event.levels |= _levels(call, function, place)
-                    event.fields |= _fields(call, function, module)
-    return found
+                    event.levels |= self._levels(call, function)
+                    event.fields |= self._fields(call, function)
+        return found
+
+    def _names(self, call: ast.Call, function: ast.FunctionDef) -> set[str]:
+        if _called(call) == "log_receiver_error":
+            return {"receiver_failed"}
+        names = {
+            value.value
+            for value, _ in self._values(call.args[0], function)
+            if isinstance(value, ast.Constant) and isinstance(value.value, str)
+        }
+        return names or _unreadable("event", call.args[0], function)
+
+    def _levels(self, call: ast.Call, function: ast.FunctionDef) -> set[str]:
+        if _called(call) == "log_receiver_error":
+            return {"ERROR"}
+        if len(call.args) < 2:
+            return {"INFO"}
+        levels = {
+            value.attr
+            for value, _ in self._values(call.args[1], function)
+            if isinstance(value, ast.Attribute)
+        }
+        return levels or _unreadable("level", call.args[1], function)
+
+    def _fields(self, call: ast.Call, function: ast.FunctionDef) -> set[str]:
+        named = {keyword.arg for keyword in call.keywords if keyword.arg} - NOT_FIELDS
+        spread = [keyword.value for keyword in call.keywords if keyword.arg is None]
+        if _called(call) == "log_receiver_error":
+            named |= {"signal", "receiver"}
+        return named | {key for value in spread for key in self._keys(value, function)}
+
+    def _keys(self, value: ast.expr, function: ast.FunctionDef) -> set[str]:
+        """Return the literal keys of a dictionary."""
+        keys: set[str] = set()
+        for source, place in self._values(value, function):
+            if isinstance(source, ast.Dict):
+                keys |= {str(key.value) for key in source.keys if isinstance(key, ast.Constant)}
+            elif isinstance(source, ast.BinOp):
+                keys |= self._keys(source.left, place) | self._keys(source.right, place)
+            elif isinstance(source, ast.Call):
+                keys |= {
+                    key
+                    for other in self.functions
+                    if other.name == _called(source)
+                    for node in ast.walk(other)
+                    if isinstance(node, ast.Return) and node.value is not None
+                    for key in self._keys(node.value, other)
+                }
+        return keys
+
+    def _values(self, value: ast.expr, function: ast.FunctionDef) -> Iterator[Place]:
+        """Yield what an expression may be: both sides of a condition, what a variable was given."""
+        if isinstance(value, ast.IfExp):
+            yield from self._values(value.body, function)
+            yield from self._values(value.orelse, function)
+        elif isinstance(value, ast.Name):
+            for given, place in [*_assigned(value.id, function), *self._passed(value.id, function)]:
+                yield from self._values(given, place)
+        else:
+            yield value, function
+
+    def _passed(self, name: str, function: ast.FunctionDef) -> Iterator[Place]:
+        """Yield what callers in the package pass as a positional parameter."""
+        parameters = [argument.arg for argument in function.args.args]
+        if name not in parameters:
+            return
+        for caller in self.functions:
+            for call in _calls(caller, (function.name,)):
+                if parameters.index(name) < len(call.args):
+                    yield call.args[parameters.index(name)], caller
 
 
-def _functions(module: ast.Module) -> Iterator[ast.FunctionDef]:
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef) and node.name != "log":
-            yield node
-
-
-def _calls(function: ast.FunctionDef) -> Iterator[ast.Call]:
+def _calls(function: ast.FunctionDef, names: tuple[str, ...]) -> Iterator[ast.Call]:
     for node in ast.walk(function):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in LOGGERS:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
             yield node
 
 
-def _names(call: ast.Call, function: ast.FunctionDef, place: str) -> set[str]:
-    if isinstance(call.func, ast.Name) and call.func.id == "log_receiver_error":
-        return {"receiver_failed"}
-    names = _strings(call.args[0], function)
-    if not names:
-        raise Unreadable(f"{place}: the event {ast.unparse(call.args[0])} is not readable from the source")
-    return names
+def _called(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def _levels(call: ast.Call, function: ast.FunctionDef, place: str) -> set[str]:
-    if isinstance(call.func, ast.Name) and call.func.id == "log_receiver_error":
-        return {"ERROR"}
-    if len(call.args) < 2:
-        return {"INFO"}
-    levels = {
-        node.attr
-        for source in _values(call.args[1], function)
-        for node in ast.walk(source)
-        if isinstance(node, ast.Attribute) and node.attr.isupper()
-    }
-    if not levels:
-        raise Unreadable(f"{place}: the level {ast.unparse(call.args[1])} is not readable from the source")
-    return levels
+def _assigned(name: str, function: ast.FunctionDef) -> Iterator[Place]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                for value in _matched(target, node.value, name):
+                    yield value, function
 
 
-def _fields(call: ast.Call, function: ast.FunctionDef, module: ast.Module) -> set[str]:
-    named = {keyword.arg for keyword in call.keywords if keyword.arg} - NOT_FIELDS
-    spread = [keyword.value for keyword in call.keywords if keyword.arg is None]
-    if isinstance(call.func, ast.Name) and call.func.id == "log_receiver_error":
-        named |= {"signal", "receiver"}
-    return named | {key for value in spread for key in _keys(value, function, module)}
+def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
+    """Yield what ``name`` gets when ``target`` is assigned ``value``; tuples are taken apart."""
+    if isinstance(value, ast.IfExp) and isinstance(target, ast.Tuple):
+        yield from _matched(target, value.body, name)
+        yield from _matched(target, value.orelse, name)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for part, given in zip(target.elts, value.elts, strict=True):
+            yield from _matched(part, given, name)
+    elif isinstance(target, ast.Name) and target.id == name:
+        yield value
 
 
-def _keys(value: ast.expr, function: ast.FunctionDef, module: ast.Module) -> set[str]:
-    """Return the literal keys of a dictionary, followed through variables, ``|`` and the module's methods."""
-    if isinstance(value, ast.Dict):
-        return {
-            key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
-        }
-    if isinstance(value, ast.BinOp):
-        return _keys(value.left, function, module) | _keys(value.right, function, module)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        return {
-            key
-            for other in _functions(module)
-            if other.name == value.func.attr
-            for node in ast.walk(other)
-            if isinstance(node, ast.Return) and node.value is not None
-            for key in _keys(node.value, other, module)
-        }
-    if isinstance(value, ast.Name):
-        return {key for source in _assigned(value.id, function) for key in _keys(source, function, module)}
-    return set()
-
-
-def _strings(value: ast.expr, function: ast.FunctionDef) -> set[str]:
-    return {
-        part.value
-        for source in _values(value, function)
-        for part in _outcomes(source)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    }
-
-
-def _values(value: ast.expr, function: ast.FunctionDef) -> list[ast.expr]:
-    return _assigned(value.id, function) if isinstance(value, ast.Name) else [value]
-
-
-def _outcomes(value: ast.expr) -> list[ast.expr]:
-    if isinstance(value, ast.IfExp):
-        return _outcomes(value.body) + _outcomes(value.orelse)
-    return [value]
-
-
-def _assigned(name: str, function: ast.FunctionDef) -> list[ast.expr]:
-    return [
-        node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
-    ]
+def _unreadable(what: str, value: ast.expr, function: ast.FunctionDef) -> set[str]:
+    raise Unreadable(
+        f"{function.name}(), line {value.lineno}: the {what} {ast.unparse(value)} is not readable here"
+    )
