@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -78,7 +79,7 @@ def candidates() -> Iterator[str]:
     yield os.path.realpath(os.path.join(sys.base_prefix, "bin", "python3"))
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     directories = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    directories += sorted(str(path) for path in Path(pyenv).glob("versions/3.1[1-4].*/bin"))
+    directories += sorted(glob.glob(os.path.join(glob.escape(pyenv), "versions", "3.1[1-4].*", "bin")))
     for directory in directories:
         try:
             names = os.listdir(directory or ".")
