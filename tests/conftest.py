@@ -1,4 +1,4 @@
-"""Fixtures for all tests. The database server is in postgres.py, waiting in waiting.py, rows in support.py."""
+"""Fixtures for all tests; the server is in postgres.py, waiting in waiting.py, rows are made in support.py."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -53,7 +53,9 @@ def blocked(transactional_db: None) -> Iterator[Callable[..., Future]]:
     """
     with ThreadPoolExecutor() as threads:
 
-        def start(session: psycopg.Connection, function: Callable[..., object], *args: object, **options: object) -> Future:
+        def start(
+            session: psycopg.Connection, function: Callable[..., object], *args: object, **options: object
+        ) -> Future:
             future = threads.submit(function, *args, connection=session, **options)
             pid = session.info.backend_pid
             wait_until(lambda: future.done() or waits(pid), message="The call never waited for a lock")
@@ -67,8 +69,8 @@ def blocked(transactional_db: None) -> Iterator[Callable[..., Future]]:
 def pause(connect: Callable[[], psycopg.Connection]) -> Iterator[Callable[[psycopg.Connection], "Pause"]]:
     """Make every statement of a session stop where it first asks for the time, until the pause ends.
 
-    The queue's statements ask after they took their snapshot and before they lock a row (a claim: between its first
-    and its second row), so what commits meanwhile falls into the gap. The statements themselves stay as they are:
+    The queue's statements ask after they took their snapshot and before they lock a row (a claim: between its
+    first and its second row), so what commits meanwhile falls into the gap. The statements stay as they are:
     the session's search_path puts a clock_timestamp() before PostgreSQL's own that waits for a lock.
     """
     holder = connect()

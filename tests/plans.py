@@ -1,7 +1,7 @@
 """Plans as PostgreSQL really used them, and large tables to use them on.
 
-``auto_explain`` tells the plan of each statement that a session executes, through whatever protocol and with whatever
-prepared statement it was: here the worker's own connection, its own transaction settings and the manager's verbs.
+``auto_explain`` tells the plan of each statement that a session executes, through whatever protocol and with
+whatever prepared statement it was: here the worker's own connection, its transaction settings and the verbs.
 """
 
 import json
@@ -75,7 +75,9 @@ class Plan:
 
     def scans(self) -> list[dict[str, Any]]:
         """Return the nodes that read the queue's tables."""
-        return [node for node in self.nodes if node.get("Relation Name") in TABLES and "Scan" in node["Node Type"]]
+        return [
+            node for node in self.nodes if node.get("Relation Name") in TABLES and "Scan" in node["Node Type"]
+        ]
 
     def indexes(self) -> set[str]:
         return {node["Index Name"] for node in self.nodes if "Index Name" in node}
@@ -89,7 +91,9 @@ class Plan:
     def sorted_rows_of_tables(self) -> list[dict[str, Any]]:
         """Return the Sort nodes above a scan of the queue's tables."""
         scans = self.scans()
-        return [n for n in self.nodes if "Sort" in n["Node Type"] and any(n in scan["above"] for scan in scans)]
+        return [
+            n for n in self.nodes if "Sort" in n["Node Type"] and any(n in scan["above"] for scan in scans)
+        ]
 
     def __repr__(self) -> str:
         lines = [f"{self.buffers} buffers, {self.milliseconds} ms"]
@@ -99,7 +103,15 @@ class Plan:
         return "\n".join(lines)
 
 
-SHOWN = ("Node Type", "Relation Name", "Index Name", "Index Cond", "Filter", "Actual Rows", "Rows Removed by Filter")
+SHOWN = (
+    "Node Type",
+    "Relation Name",
+    "Index Name",
+    "Index Cond",
+    "Filter",
+    "Actual Rows",
+    "Rows Removed by Filter",
+)
 
 
 def _nodes(node: dict[str, Any], above: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -139,8 +151,8 @@ def leave(connection: psycopg.Connection) -> None:
 def fill_jobs(connection: psycopg.Connection, count: int) -> None:
     """Insert jobs 1 to ``count``; where they stand is told by ``fill``."""
     connection.execute(
-        f"INSERT INTO {sql.JOB} (id, backend, task_path, args, kwargs, queue, priority, enqueued_at, metadata,"
-        " max_attempts, backoff_base, backoff_cap)"
+        f"INSERT INTO {sql.JOB} (id, backend, task_path, args, kwargs, queue, priority, enqueued_at,"
+        " metadata, max_attempts, backoff_base, backoff_cap)"
         " SELECT id, 'default', 'tests.tasks.ok', '[]', '{}', 'default', 0, now(), '{}', 5, 5, 3600"
         " FROM generate_series(1, %s::bigint) AS id",
         [count],
@@ -148,22 +160,27 @@ def fill_jobs(connection: psycopg.Connection, count: int) -> None:
 
 
 def fill(connection: psycopg.Connection, **counts: int) -> None:
-    """Put jobs into these states; besides them ``RUNNING`` run. ``queue_x=n``: ready ones of the queue x."""
+    """Put jobs into these states; besides them ``RUNNING`` run. ``queue_x=n``: ready ones of queue x."""
     first = 1
     for name, count in ({"running": RUNNING} | counts).items():
-        status, queue = ("ready", name.removeprefix("queue_")) if name.startswith("queue_") else (name, "default")
-        connection.execute(FILL, {"status": status, "queue": queue, "first": first, "last": first + count - 1})
+        status, queue = (
+            ("ready", name.removeprefix("queue_")) if name.startswith("queue_") else (name, "default")
+        )
+        connection.execute(
+            FILL, {"status": status, "queue": queue, "first": first, "last": first + count - 1}
+        )
         if status == "succeeded":
             connection.execute(FILL_ATTEMPTS, [first, first + count - 1])
         first += count
 
 
-RUN_AT = "CASE WHEN %(status)s::text = 'scheduled' THEN now() + interval '1 day' + id * interval '1 s' ELSE now() END"
+LATER = "now() + interval '1 day' + id * interval '1 s'"
+RUN_AT = f"CASE WHEN %(status)s::text = 'scheduled' THEN {LATER} ELSE now() END"
 ENDED = "(%(status)s::text IN ('succeeded', 'dead', 'cancelled'))"
 RUNS = "CASE WHEN %(status)s::text = 'running' THEN"
 FILL = f"""
-INSERT INTO {sql.STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed, lease_version,
-                         lease_token, worker_id, claimed_at, lease_expires_at, finished_at)
+INSERT INTO {sql.STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed,
+                         lease_version, lease_token, worker_id, claimed_at, lease_expires_at, finished_at)
 SELECT id, %(queue)s::text, 0, %(status)s::text, CASE WHEN %(status)s::text = 'ready' THEN id END, {RUN_AT},
        {ENDED}::int, 5, 1,
        {RUNS} ('00000000-0000-0000-0000-' || lpad(id::text, 12, '0'))::uuid END, {RUNS} 'worker-1' END,
@@ -173,9 +190,10 @@ FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
 """
 # One attempt for every tenth ended job: prune looks them up by key, so their number matters little.
 FILL_ATTEMPTS = f"""
-INSERT INTO {sql.ATTEMPT} (job_id, number, lease_version, lease_token, worker_id, host, started_at, finished_at,
-                           outcome, exception_class, message, traceback, fingerprint, log_tail)
-SELECT id, 1, 1, '00000000-0000-0000-0000-000000000000', 'worker-1', '', now(), now(), 'succeeded', '', '', '', '', ''
+INSERT INTO {sql.ATTEMPT} (job_id, number, lease_version, lease_token, worker_id, host, started_at,
+                           finished_at, outcome, exception_class, message, traceback, fingerprint, log_tail)
+SELECT id, 1, 1, '00000000-0000-0000-0000-000000000000', 'worker-1', '', now(),
+       now(), 'succeeded', '', '', '', '', ''
 FROM generate_series(%s::bigint, %s::bigint, 10) AS id
 """
 

@@ -49,7 +49,10 @@ def enqueue_many(count: int, **options: Any) -> list[int]:
     """Enqueue jobs that are all alike and return their ids in order."""
     connection = options.pop("connection", None)
     new = NewJob(**({"task_path": "tests.tasks.ok"} | options))
-    return [row.job_id for row in Job.objects.enqueue_many([new] * count, backend="default", connection=connection)]
+    return [
+        row.job_id
+        for row in Job.objects.enqueue_many([new] * count, backend="default", connection=connection)
+    ]
 
 
 def claim(
@@ -58,13 +61,20 @@ def claim(
     """Claim exactly this ready job."""
     (place,) = fetch(f"SELECT queue, priority, position FROM {sql.STATE} WHERE job_id = %s", [job_id])
     before = Cursor(-place["priority"], place["position"] or 0, job_id - 1)
-    claimed = claim_queue(place["queue"], limit=1, lease=lease, worker=worker, after=before, connection=connection)
+    claimed = claim_queue(
+        place["queue"], limit=1, lease=lease, worker=worker, after=before, connection=connection
+    )
     assert [job.job_id for job in claimed] == [job_id], "the job was not ready, or somebody held it"
     return claimed[0]
 
 
 def claim_queue(
-    queue: str = "default", *, limit: int = 100, lease: float = LEASE, worker: WorkerIdentity = WORKER, **options: Any
+    queue: str = "default",
+    *,
+    limit: int = 100,
+    lease: float = LEASE,
+    worker: WorkerIdentity = WORKER,
+    **options: Any,
 ) -> list[Claimed]:
     """Claim what a queue has, with a new token."""
     return Job.objects.claim(
@@ -78,7 +88,9 @@ def hot_path(connection: Connection = None) -> None:
     fetch(sql.HOT_PATH, params, connection=connection)
 
 
-def running(count: int = 1, *, lease: float = LEASE, worker: WorkerIdentity = WORKER, **options: Any) -> list[Claimed]:
+def running(
+    count: int = 1, *, lease: float = LEASE, worker: WorkerIdentity = WORKER, **options: Any
+) -> list[Claimed]:
     """Enqueue jobs and claim each by itself."""
     return [claim(job_id, lease=lease, worker=worker) for job_id in enqueue_many(count, **options)]
 
@@ -195,7 +207,9 @@ def rows_of(job_id: int) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def fetch(statement: str, params: Sequence[Any] = (), *, connection: Connection = None) -> list[dict[str, Any]]:
+def fetch(
+    statement: str, params: Sequence[Any] = (), *, connection: Connection = None
+) -> list[dict[str, Any]]:
     """Return the rows of a query as dictionaries."""
     with (connection or connections["default"]).cursor() as cursor:
         cursor.execute(statement, params)
@@ -222,7 +236,9 @@ def _assert_history(state: dict[str, Any], attempts: list[dict[str, Any]]) -> No
     status, outcomes = state["status"], [a["outcome"] for a in attempts]
     assert [a["number"] for a in attempts] == list(range(1, state["attempts"] + 1)), f"{state}: not 1..n"
     versions = [a["lease_version"] for a in attempts]
-    assert versions == sorted(set(versions)), f"{state}: two attempts share a claim, or lease_version went down"
+    assert versions == sorted(set(versions)), (
+        f"{state}: two attempts share a claim, or lease_version went down"
+    )
     assert all(version <= state["lease_version"] for version in versions), f"{state}: lease_version went down"
     if status == states.RUNNING:
         assert state["lease_version"] not in versions, f"{state}: the running attempt has ended already"

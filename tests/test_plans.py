@@ -1,7 +1,7 @@
 """The plans of the hot statements, as the worker runs them: the index named, nothing sorted, nothing walked.
 
-On an empty, a never-analysed and large tables; as custom plan, as generic plan, and as a plan that was cached while
-the table was small and is still used when it has grown.
+On an empty, a never-analysed and large tables; as custom plan, as generic plan, and as a plan that was cached
+while the table was small and is still used when it has grown.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.db import connection
 
 from devtools.databases import database_url
 from django_pgqueue.managers import PromoteMark
@@ -46,7 +47,9 @@ def _settle(verb: str) -> Callable[[Any], object]:
 
 
 def _rescue_worker(connection: psycopg.Connection) -> object:
-    return Job.objects.rescue_worker([released(f) for f in plans.fences(BATCH)], worker=WORKER, connection=connection)
+    return Job.objects.rescue_worker(
+        [released(f) for f in plans.fences(BATCH)], worker=WORKER, connection=connection
+    )
 
 
 def _prune(connection: psycopg.Connection) -> object:
@@ -65,7 +68,9 @@ STATEMENTS: dict[str, Callable[[Any], object]] = {
         limit=BATCH, after=Cursor(0, 1000, 1000), connection=connection
     ),
     "promote": lambda connection: Job.objects.promote(limit=BATCH, connection=connection),
-    "promote behind a mark": lambda connection: Job.objects.promote(limit=BATCH, after=MARK, connection=connection),
+    "promote behind a mark": lambda connection: Job.objects.promote(
+        limit=BATCH, after=MARK, connection=connection
+    ),
     "renew": lambda connection: Job.objects.renew(plans.fences(BATCH), lease=30.0, connection=connection),
     "renew, lost": _renew_others,
     **{verb: _settle(verb) for verb in SETTLEMENTS},
@@ -98,9 +103,10 @@ DRIVER = {
 @pytest.fixture(scope="module")
 def owner(django_db_setup: None, django_db_blocker: Any) -> Iterator[psycopg.Connection]:
     """A session that fills the tables; everything it did is undone when the module is over."""
-    from django.db import connection
-
-    with django_db_blocker.unblock(), psycopg.connect(database_url(connection.settings_dict), autocommit=True) as owner:
+    with (
+        django_db_blocker.unblock(),
+        psycopg.connect(database_url(connection.settings_dict), autocommit=True) as owner,
+    ):
         if not plans.can_tell_plans(owner):
             pytest.skip("this role may not load auto_explain: plans cannot be seen")
         yield owner
@@ -182,7 +188,9 @@ def assert_reads_by_index(plan: Plan) -> None:
     """Check that no table is walked or sorted, and that the work is that of a batch."""
     assert {node["Node Type"] for node in plan.scans()} <= {"Index Scan", "Index Only Scan"}, f"\n{plan}"
     assert plan.sorted_rows_of_tables() == [], f"\n{plan}"
-    assert not {n["Node Type"] for n in plan.nodes} & {"Hash Join", "Merge Join", "Bitmap Heap Scan"}, f"\n{plan}"
+    assert not {n["Node Type"] for n in plan.nodes} & {"Hash Join", "Merge Join", "Bitmap Heap Scan"}, (
+        f"\n{plan}"
+    )
     for scan in plan.scans():
         assert scan["Actual Rows"] * scan["Actual Loops"] <= max(BATCH, plans.RUNNING), f"\n{plan}"
         assert scan.get("Rows Removed by Filter", 0) <= plans.RUNNING, f"\n{plan}"
@@ -198,7 +206,9 @@ def assert_driven_by(plan: Plan, index: str) -> None:
     if index == CLAIM:
         assert "queue" in condition, f"\n{plan}"
         assert "ROW((priority * '-1'::integer), " in condition, f"\n{plan}"
-        assert scan["Filter"] == "((status)::text = 'ready'::text)", f"\n{plan}"  # a locked row is looked at again
+        assert scan["Filter"] == "((status)::text = 'ready'::text)", (
+            f"\n{plan}"
+        )  # a locked row is looked at again
     elif index == PROMOTE:
         assert "run_at <= " in condition, f"\n{plan}"
         assert "ROW(run_at, job_id) > " in condition, f"\n{plan}"
@@ -213,7 +223,7 @@ def assert_driven_by(plan: Plan, index: str) -> None:
 
 
 def assert_driven_by_key(plan: Plan) -> None:
-    """Check that rows are found by primary key only, never through a partial index that fills with dead entries."""
+    """Check that rows are found by primary key, never through an index that fills with dead entries."""
     assert plan.indexes() <= {STATE_KEY, JOB_KEY}, f"\n{plan}"
     for scan in plan.scans():
         assert scan["Index Cond"].lstrip("(").startswith(("job_id = ", "id = ")), f"\n{plan}"
@@ -255,7 +265,7 @@ def refill(owner: psycopg.Connection, *, analyse: bool, **counts: int) -> None:
 
 
 def drain_and_idle(session: Session, queue: str, times: int = 10) -> list[Plan]:
-    """Claim ten jobs again and again, as a worker does, and return the claims' plans; every claim is undone."""
+    """Claim ten jobs again and again, as a worker does; return the claims' plans. Each is undone."""
     return [
         executed(session, lambda connection: claim_queue(queue, limit=10, connection=connection))[0]
         for _ in range(times)
@@ -291,7 +301,9 @@ def test_jobs_due_in_the_future_cost_a_claim_nothing(
 def test_a_large_queue_costs_the_others_nothing_before_and_after_the_sixth_execution(
     owner: psycopg.Connection, session: Session, size: int
 ) -> None:
-    small = {f"queue_small{number}": 100 for number in range(3)} | {f"queue_other{number}": 10 for number in range(16)}
+    small = {f"queue_small{number}": 100 for number in range(3)} | {
+        f"queue_other{number}": 10 for number in range(16)
+    }
     refill(owner, analyse=True, **small, ready=size)
     for queue in ("small0", "small1", "small2"):
         told = drain_and_idle(session, queue, times=12)

@@ -1,5 +1,6 @@
 """The settles and renew: what they write, and the answer for each fence: done, lost or locked."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from tests.support import (
     claim_queue,
     completed,
     enqueue,
+    enqueue_many,
     failed,
     fetch,
     make,
@@ -39,7 +41,13 @@ from tests.support import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("invariants")]
 
 HOUR = 3600.0
-ENDS = {"complete": "succeeded", "fail": "scheduled", "snooze": "scheduled", "release": "ready", "cancel_held": "cancelled"}
+ENDS = {
+    "complete": "succeeded",
+    "fail": "scheduled",
+    "snooze": "scheduled",
+    "release": "ready",
+    "cancel_held": "cancelled",
+}
 
 
 def settle(*settlements: object, **options: object) -> list[str]:
@@ -98,7 +106,10 @@ def test_every_attempt_tells_who_ran_it_and_under_which_claim(verb: str) -> None
     (claimed,) = running(worker=OTHER_WORKER)
     settle_one(verb, claimed.fence)
     (attempt,) = rows_of(claimed.job_id)["attempts"]
-    told = [attempt[name] for name in ("job_id", "lease_version", "lease_token", "worker_id", "host", "pid", "number")]
+    told = [
+        attempt[name]
+        for name in ("job_id", "lease_version", "lease_token", "worker_id", "host", "pid", "number")
+    ]
     assert told == [*claimed.fence, OTHER_WORKER.worker_id, WORKER.host, WORKER.pid, 1]
 
 
@@ -107,7 +118,9 @@ def test_a_settled_job_belongs_to_nobody(verb: str) -> None:
     (claimed,) = running()
     settle_one(verb, claimed.fence)
     (state,) = rows_of(claimed.job_id)["state"]
-    assert [state[name] for name in ("worker_id", "lease_token", "claimed_at", "lease_expires_at")] == [None] * 4
+    assert [state[name] for name in ("worker_id", "lease_token", "claimed_at", "lease_expires_at")] == [
+        None
+    ] * 4
     assert (state["finished_at"] is not None) == (ENDS[verb] in ("succeeded", "cancelled"))
 
 
@@ -162,7 +175,9 @@ def test_the_worlds_clock_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python hands over durations only: nothing here may look at the process's own clock."""
     for name, value in vars(sql).items():
         if name.isupper() and isinstance(value, str):
-            assert "now()" not in value.lower().replace("clock_timestamp()", ""), f"{name} uses the transaction's time"
+            assert "now()" not in value.lower().replace("clock_timestamp()", ""), (
+                f"{name} uses the transaction's time"
+            )
 
 
 # --- answers
@@ -215,7 +230,9 @@ def test_a_row_that_another_session_holds_is_locked_and_stops_no_other(verb: str
         return renew(*fences) if verb == "renew" else settle(*(SETTLEMENTS[verb](fence) for fence in fences))
 
     with second_connection.transaction():
-        second_connection.execute(f"SELECT FROM {sql.STATE} WHERE job_id = %s FOR NO KEY UPDATE", [held.job_id])
+        second_connection.execute(
+            f"SELECT FROM {sql.STATE} WHERE job_id = %s FOR NO KEY UPDATE", [held.job_id]
+        )
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = '1ms'")  # whoever waits at all, fails
             assert act() == [DONE, LOCKED, DONE, DONE]
@@ -236,7 +253,7 @@ def test_a_row_whose_holder_takes_it_away_is_first_locked_then_lost(second_conne
 def test_a_settle_that_is_rolled_back_never_happened(second_connection) -> None:
     (claimed,) = running()
     before = rows_of(claimed.job_id)
-    with pytest.raises(ZeroDivisionError), second_connection.transaction():
+    with suppress(ZeroDivisionError), second_connection.transaction():
         assert settle(completed(claimed.fence), connection=second_connection) == [DONE]
         raise ZeroDivisionError
     assert rows_of(claimed.job_id) == before
@@ -263,7 +280,9 @@ def test_a_mixed_batch_is_answered_row_by_row(through: str, second_connection) -
 def test_values_stay_with_their_job_whatever_the_order() -> None:
     jobs = running(20)
     jobs = jobs[::2] + jobs[1::-2] + jobs[3::2]
-    answers = Job.objects.complete([completed(j.fence, return_value=str(j.job_id)) for j in jobs], worker=WORKER)
+    answers = Job.objects.complete(
+        [completed(j.fence, return_value=str(j.job_id)) for j in jobs], worker=WORKER
+    )
     assert list(answers) == [job.fence for job in jobs]
     for job in jobs:
         assert attempts_of(job.job_id)[0].return_value == job.job_id
@@ -286,7 +305,7 @@ def test_the_same_settlement_twice_in_a_batch_writes_one_attempt() -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("verb", [*SETTLEMENTS, "renew"])
 def test_a_zombie_and_the_new_owner_in_one_batch_get_each_their_own_answer(verb: str, reverse: bool) -> None:
-    """One keeper renews for all children: the one that lost the job must hear so beside the one that has it."""
+    """One keeper renews for all children: one that lost the job must hear so beside the one that has it."""
     made = make("running", lease=OVER)
     Job.objects.rescue(limit=10, server_up=0.0)
     Job.objects.promote_now([made.job_id])
@@ -301,8 +320,6 @@ def test_a_zombie_and_the_new_owner_in_one_batch_get_each_their_own_answer(verb:
 
 
 def test_thousands_of_rows_are_one_statement(django_assert_num_queries) -> None:
-    from tests.support import enqueue_many
-
     enqueue_many(3000)
     claimed = claim_queue(limit=3000)
     with django_assert_num_queries(1):
@@ -325,7 +342,10 @@ def test_renew_moves_the_end_of_the_lease_and_nothing_else() -> None:
 def test_renew_tells_who_is_asked_to_stop() -> None:
     asked, other = make("running", cancel_requested=True).fence, make("running").fence
     answers = Job.objects.renew([asked, other], lease=HOUR)
-    assert {fence: answer.cancel_requested for fence, answer in answers.items()} == {asked: True, other: False}
+    assert {fence: answer.cancel_requested for fence, answer in answers.items()} == {
+        asked: True,
+        other: False,
+    }
 
 
 def test_renew_can_shorten_a_lease() -> None:

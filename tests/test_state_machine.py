@@ -14,7 +14,18 @@ import pytest
 from django_pgqueue import states
 from django_pgqueue.models import Job
 from django_pgqueue.records import Fence
-from django_pgqueue.states import CANCELLED, DEAD, FAILED, LOST, READY, RELEASED, RUNNING, SCHEDULED, SNOOZED, SUCCEEDED
+from django_pgqueue.states import (
+    CANCELLED,
+    DEAD,
+    FAILED,
+    LOST,
+    READY,
+    RELEASED,
+    RUNNING,
+    SCHEDULED,
+    SNOOZED,
+    SUCCEEDED,
+)
 
 from .support import (
     DONE,
@@ -72,12 +83,7 @@ SITUATIONS = [
     Situation(None),
     *(Situation(SCHEDULED, spent, due=due) for spent in YES_NO for due in YES_NO),
     *(Situation(READY, spent) for spent in YES_NO),
-    *(
-        Situation(RUNNING, spent, asked, over)
-        for spent in YES_NO
-        for asked in YES_NO
-        for over in YES_NO
-    ),
+    *(Situation(RUNNING, spent, asked, over) for spent in YES_NO for asked in YES_NO for over in YES_NO),
     *(Situation(status, spent) for status in (SUCCEEDED, DEAD, CANCELLED) for spent in YES_NO),
 ]
 
@@ -117,7 +123,9 @@ def _retry(fence: Fence) -> bool:
 
 def _prune(age: float) -> Callable[[Fence], bool]:
     def act(fence: Fence) -> bool:
-        return [row for status in states.STATUSES for row in Job.objects.prune(status, age=age, limit=10)] != []
+        return [
+            row for status in states.STATUSES for row in Job.objects.prune(status, age=age, limit=10)
+        ] != []
 
     return act
 
@@ -182,7 +190,7 @@ REFUSED = "refused"
 
 
 def expected(form: str, before: Situation) -> tuple[str | None, str | None]:
-    """Return the job's next status and the outcome of the attempt that is written; ``REFUSED`` for no change."""
+    """Return the job's next status and the outcome that is written; ``REFUSED`` for no change."""
     if before.status == RUNNING:
         if form not in ENDS_OF_RUNNING or (form in ONLY_WITH_LEASE_OVER and not before.lease_over):
             return REFUSED, None
@@ -219,7 +227,9 @@ def _assert_one_step(before: dict[str, Any], after: dict[str, Any], outcome: str
         return
     assert after["job"] == before["job"], "a job is never updated"
     assert after["attempts"][: len(before["attempts"])] == before["attempts"], "attempts are only appended"
-    assert [row["outcome"] for row in after["attempts"][len(before["attempts"]) :]] == ([outcome] if outcome else [])
+    assert [row["outcome"] for row in after["attempts"][len(before["attempts"]) :]] == (
+        [outcome] if outcome else []
+    )
     (old,), (new,) = before["state"], after["state"]
     assert new["lease_version"] - old["lease_version"] == (new["status"] == RUNNING != old["status"])
     charged = outcome in states.CHARGED or outcome in (SUCCEEDED, CANCELLED)
@@ -228,7 +238,9 @@ def _assert_one_step(before: dict[str, Any], after: dict[str, Any], outcome: str
         assert new["attempts_allowed"] - new["attempts"] == left - charged
 
 
-@pytest.mark.parametrize(("options", "status"), [({}, READY), ({"delay": 60.0}, SCHEDULED), ({"delay": -60.0}, READY)])
+@pytest.mark.parametrize(
+    ("options", "status"), [({}, READY), ({"delay": 60.0}, SCHEDULED), ({"delay": -60.0}, READY)]
+)
 def test_enqueue_makes_ready_or_scheduled(options: dict[str, Any], status: str) -> None:
     job_id = enqueue(**options)
     assert status_of(job_id) == status
@@ -257,8 +269,8 @@ def test_sources_and_targets_read_the_table() -> None:
     assert states.sources("retry") == {DEAD, CANCELLED}
     assert states.targets("fail", RUNNING) == {SCHEDULED, DEAD, CANCELLED}
     assert states.targets("claim", SUCCEEDED) == frozenset()
-    assert states.ENDED | states.LIVE == set(states.STATUSES)
-    assert states.ENDED & states.LIVE == set()
+    assert set(states.STATUSES) == states.ENDED | states.LIVE
+    assert set() == states.ENDED & states.LIVE
 
 
 # --- fencing

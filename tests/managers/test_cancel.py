@@ -1,4 +1,4 @@
-"""cancel: waiting jobs end at once, running ones are asked to stop, ended ones are left alone; the caller is told."""
+"""cancel: waiting jobs end at once, running ones are asked to stop, ended ones stay; the caller is told."""
 
 from concurrent.futures import Future
 
@@ -126,7 +126,9 @@ def test_a_claim_passes_over_a_cancel_in_flight_and_never_starts_the_job(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("verb", "status"), [("complete", "succeeded"), ("fail", "scheduled"), ("snooze", "scheduled")])
+@pytest.mark.parametrize(
+    ("verb", "status"), [("complete", "succeeded"), ("fail", "scheduled"), ("snooze", "scheduled")]
+)
 def test_cancel_waits_for_an_end_in_flight_and_tells_what_it_found(
     verb: str,
     status: str,

@@ -119,7 +119,11 @@ def test_what_a_claim_writes() -> None:
     job_id = enqueue()
     (claimed,) = claim_queue(lease=LEASE)
     state = state_of(job_id)
-    assert (state.worker_id, state.lease_token, state.lease_version) == (WORKER.worker_id, claimed.lease_token, 1)
+    assert (state.worker_id, state.lease_token, state.lease_version) == (
+        WORKER.worker_id,
+        claimed.lease_token,
+        1,
+    )
     assert (state.attempts, state.attempts_allowed) == (claimed.attempts, claimed.attempts_allowed) == (0, 5)
     assert state.claimed_at == claimed.claimed_at
     assert abs(state.lease_expires_at - state.claimed_at - timedelta(seconds=LEASE)) < timedelta(seconds=1)
@@ -234,7 +238,9 @@ def test_a_foreign_key_check_does_not_hide_a_job(second_connection) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_job_cancelled_after_the_snapshot_of_a_claim_is_not_claimed(second_connection, pause, blocked) -> None:
+def test_a_job_cancelled_after_the_snapshot_of_a_claim_is_not_claimed(
+    second_connection, pause, blocked
+) -> None:
     first, second, third = enqueue_many(3)
     paused = pause(second_connection)
     with second_connection.transaction():
@@ -280,10 +286,16 @@ PAYLOAD = {
 @pytest.mark.parametrize("through", ["django", "psycopg"])
 @pytest.mark.django_db(transaction=True)
 def test_the_payload_arrives_as_it_was_handed_in(through: str, second_connection) -> None:
-    new = NewJob("tests.tasks.ok", args=dump_json([PAYLOAD, 1]), kwargs=dump_json(PAYLOAD), metadata=dump_json(PAYLOAD))
+    new = NewJob(
+        "tests.tasks.ok", args=dump_json([PAYLOAD, 1]), kwargs=dump_json(PAYLOAD), metadata=dump_json(PAYLOAD)
+    )
     Job.objects.enqueue(new, backend="default")
     (claimed,) = claim_queue(connection=second_connection if through == "psycopg" else connection)
-    for arrived, sent in ((claimed.args, [PAYLOAD, 1]), (claimed.kwargs, PAYLOAD), (claimed.metadata, PAYLOAD)):
+    for arrived, sent in (
+        (claimed.args, [PAYLOAD, 1]),
+        (claimed.kwargs, PAYLOAD),
+        (claimed.metadata, PAYLOAD),
+    ):
         assert arrived == sent
         assert json.dumps(arrived) == json.dumps(sent), "also the order of keys and the sign of -0.0"
         assert repr(arrived) == repr(sent)

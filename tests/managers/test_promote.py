@@ -1,4 +1,4 @@
-"""promote and promote_now: what is due becomes ready, in the order of its due time, and nothing else moves."""
+"""promote and promote_now: what is due becomes ready, earliest due first, and nothing else moves."""
 
 import pytest
 from django.db import connection

@@ -7,6 +7,7 @@ from django.db import connection
 from django_pgqueue import sql, states
 from django_pgqueue.models import Attempt, Job, JobState
 from tests.support import (
+    WORKER,
     claim_queue,
     completed,
     enqueue_many,
@@ -17,12 +18,18 @@ from tests.support import (
     running,
     settle_one,
     status_of,
-    WORKER,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("invariants")]
 
 DAY = 24 * 3600.0
+
+
+@pytest.fixture(autouse=True)
+def as_the_worker_does(db: None) -> None:
+    """A batch is found and deleted by index under the plans that the worker's transactions allow."""
+    if connection.in_atomic_block:
+        hot_path()
 
 
 def ended_ago(seconds: float, count: int = 1) -> list[int]:
@@ -92,7 +99,9 @@ def test_two_at_once_share_the_work(second_connection: psycopg.Connection) -> No
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_job_retried_after_the_snapshot_stays(second_connection: psycopg.Connection, pause, blocked) -> None:
+def test_a_job_retried_after_the_snapshot_stays(
+    second_connection: psycopg.Connection, pause, blocked
+) -> None:
     retried, old = make("dead").job_id, make("dead").job_id
     paused = pause(second_connection)
     with second_connection.transaction():

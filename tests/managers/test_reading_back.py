@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from django_pgqueue.models import Job
-from tests.support import claim, claim_queue, enqueue, enqueue_many, make, settle_one, snoozed, WORKER
+from tests.support import WORKER, claim, claim_queue, enqueue, enqueue_many, make, settle_one, snoozed
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("invariants")]
 

@@ -75,7 +75,9 @@ def test_a_renewed_lease_is_not_touched() -> None:
 
 def test_nobody_is_rescued_before_the_server_has_been_up_for_a_lease() -> None:
     job_id = make("running", lease=OVER).job_id
-    (up,) = fetch("SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8 AS seconds")
+    (up,) = fetch(
+        "SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8 AS seconds"
+    )
     assert rescue(server_up=up["seconds"] + HOUR) == []
     assert rescue(server_up=max(up["seconds"] - 1, 0.0)) == [job_id]
 
@@ -115,8 +117,9 @@ def lose(job_id: int) -> float:
     claim(job_id, lease=OVER)
     assert rescue() == [job_id]
     (row,) = fetch(
-        f"SELECT extract(epoch FROM state.run_at - attempt.finished_at)::float8 AS delay FROM {sql.STATE} AS state"
-        f" JOIN {sql.ATTEMPT} AS attempt USING (job_id) WHERE job_id = %s ORDER BY number DESC LIMIT 1",
+        "SELECT extract(epoch FROM state.run_at - attempt.finished_at)::float8 AS delay"
+        f" FROM {sql.STATE} AS state JOIN {sql.ATTEMPT} AS attempt USING (job_id)"
+        " WHERE job_id = %s ORDER BY number DESC LIMIT 1",
         [job_id],
     )
     return row["delay"]
@@ -168,7 +171,7 @@ def test_no_number_of_attempts_overflows_the_backoff(ended: int) -> None:
 
 @pytest.mark.parametrize(("base", "cap"), [(0.0, 0.0), (1e308, 1e308), (5.0, 1e300), (1e12, 1e12)])
 def test_no_policy_stops_the_rescue(base: float, cap: float) -> None:
-    """One absurd policy must not keep all lost jobs from being rescued, nor make a time that nobody can read."""
+    """One absurd policy must not keep other jobs from being rescued, nor make a time that nobody can read."""
     absurd = make("running", lease=OVER, backoff_base=base, backoff_cap=cap, max_attempts=100).job_id
     plain = make("running", lease=OVER).job_id
     assert rescue() == [absurd, plain]
@@ -251,7 +254,10 @@ def rescue_worker(lost: list) -> list[int]:
 
 def test_started_jobs_of_a_dead_process_are_charged_and_the_others_are_not() -> None:
     started, waiting = running(2, lease=HOUR, max_attempts=3)
-    lost = [released(started.fence, started_ago=4.0, message="signal 9"), released(waiting.fence, started_ago=None)]
+    lost = [
+        released(started.fence, started_ago=4.0, message="signal 9"),
+        released(waiting.fence, started_ago=None),
+    ]
     assert rescue_worker(lost) == [started.job_id, waiting.job_id]
 
     (attempt,) = attempts_of(started.job_id)
@@ -279,7 +285,9 @@ def test_a_poison_job_takes_no_prefetched_neighbours_budget() -> None:
     for _ in range(2):
         Job.objects.promote(limit=10)
         batch = claim_queue()
-        rescue_worker([released(job.fence, started_ago=0.1 if job.job_id == poison else None) for job in batch])
+        rescue_worker(
+            [released(job.fence, started_ago=0.1 if job.job_id == poison else None) for job in batch]
+        )
     assert status_of(poison) == "dead"
     assert [(status_of(job_id), outcomes_of(job_id)) for job_id in neighbours] == [("ready", [])] * 5
 

@@ -128,7 +128,7 @@ def test_two_bad_rows_do_not_stop_forty_eight_others() -> None:
 def test_a_key_taken_between_the_look_and_the_write_stops_no_other(
     through: str, connect: Callable[[], psycopg.Connection]
 ) -> None:
-    """The look finds no live job of the key; the write waits for one that is about to commit, and then clashes."""
+    """The look finds no live job of the key; the write waits for one about to commit, then clashes."""
     job_ids, (clashing,) = dead(3), dead(unique_key="k")
     rival, session = connect(), connect()
     used = connection if through == "django" else session
