@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from devtools.environments import CACHE, ROOT, SetupError, clean_environ, main_directory, say
+from devtools.environments import CACHE, ROOT, SetupError, main_directory, say
 from devtools.interpreters import NoInterpreter
 from devtools.legs import MATRIX, Leg, environment
+from devtools.running import become, run, summed_up
+from devtools.suites import clients, conformance
 
 NO_TESTS_COLLECTED = 5
 TOOLS = ("browser", "lint")
@@ -26,7 +26,16 @@ FAST = "not slow and not browser"
 
 def main(arguments: Sequence[str], usage: str) -> NoReturn:
     """Run one command and exit with its status."""
-    commands = {"demo": demo, "test": test, "lint": lint, "matrix": matrix, "slow": slow, "browser": browser}
+    commands = {
+        "demo": demo,
+        "test": test,
+        "lint": lint,
+        "matrix": matrix,
+        "conformance": conformance,
+        "clients": clients,
+        "slow": slow,
+        "browser": browser,
+    }
     name, *rest = arguments or ["help"]
     if name in ("help", "-h", "--help"):
         print(usage.strip())
@@ -45,12 +54,12 @@ def main(arguments: Sequence[str], usage: str) -> NoReturn:
 
 def demo(arguments: list[str]) -> int:
     """Run the example shop."""
-    _become(environment(main_directory()), "-m", "example_project.demo", *arguments)
+    become(environment(main_directory()), "-m", "example_project.demo", *arguments)
 
 
 def test(arguments: list[str]) -> int:
     """Run the suite in the clone's environment."""
-    _become(environment(main_directory()), "-m", "pytest", *arguments)
+    become(environment(main_directory()), "-m", "pytest", *arguments)
 
 
 def slow(arguments: list[str]) -> int:
@@ -68,14 +77,14 @@ def lint(arguments: list[str]) -> int:
     python = environment(CACHE / "tools", *TOOLS)
     migrations = ["makemigrations", "--check", "--dry-run", "--settings=tests.settings"]
     checks: dict[str, Callable[[], int]] = {
-        "ruff check": lambda: _run(python, "-m", "ruff", "check", *arguments),
-        "ruff format": lambda: _run(python, "-m", "ruff", "format", "--check"),
-        "mypy": lambda: _run(python, "-m", "mypy"),
-        "missing migrations": lambda: _run(
+        "ruff check": lambda: run(python, "-m", "ruff", "check", *arguments),
+        "ruff format": lambda: run(python, "-m", "ruff", "format", "--check"),
+        "mypy": lambda: run(python, "-m", "mypy"),
+        "missing migrations": lambda: run(
             python, "-m", "devtools.postgres", str(python), "-m", "django", *migrations
         ),
     }
-    return _summed_up(checks)
+    return summed_up(checks)
 
 
 def matrix(arguments: list[str]) -> int:
@@ -85,7 +94,7 @@ def matrix(arguments: list[str]) -> int:
     if unknown:
         return _usage_error(f"No leg {', '.join(sorted(unknown))}: choose from {', '.join(names)}.")
     legs = [leg for leg in MATRIX if not arguments or leg.name in arguments]
-    return _summed_up({str(leg): lambda leg=leg: _run_leg(leg) for leg in legs})  # type: ignore[misc]
+    return summed_up({str(leg): lambda leg=leg: _run_leg(leg) for leg in legs})  # type: ignore[misc]
 
 
 def _run_leg(leg: Leg) -> int:
@@ -95,11 +104,11 @@ def _run_leg(leg: Leg) -> int:
         say(str(error))
         return 1
     env = {"DATABASE_URL": "", "PGQUEUE_POSTGRES": str(leg.postgres)}
-    return _run(python, "-m", "pytest", "-m", FAST, "-p", "no:cacheprovider", env=env)
+    return run(python, "-m", "pytest", "-m", FAST, "-p", "no:cacheprovider", env=env)
 
 
 def _marked(marker: str, python: Path, arguments: list[str]) -> int:
-    status = _run(python, "-m", "pytest", "-m", marker, *arguments)
+    status = run(python, "-m", "pytest", "-m", marker, *arguments)
     if status == NO_TESTS_COLLECTED and not arguments and not _is_used(marker):
         say(f"no test is marked {marker}")
         return 0
@@ -110,37 +119,6 @@ def _is_used(marker: str) -> bool:
     """Tell whether any test file names the marker, so that a mistake in collecting cannot pass for "none"."""
     mark = re.compile(rf"\bmark\.{marker}\b")
     return any(mark.search(path.read_text()) for path in Path("tests").rglob("*.py"))
-
-
-def _summed_up(steps: dict[str, Callable[[], int]]) -> int:
-    """Run steps in turn, say how each ended, and return 1 if any failed."""
-    results = {}
-    for name, step in steps.items():
-        say(name)
-        began = time.monotonic()
-        status = step()
-        outcome = f"FAILED ({status})" if status else "passed"
-        results[name] = f"{outcome} in {time.monotonic() - began:.0f} s"
-    for name, result in results.items():
-        say(f"{name}: {result}")
-    return int(any("FAILED" in result for result in results.values()))
-
-
-def _run(python: Path, *arguments: str, env: dict[str, str] | None = None) -> int:
-    """Run a command to its end and return its status; take it along when interrupted."""
-    process = subprocess.Popen([str(python), *arguments], env={**clean_environ(), **(env or {})})
-    try:
-        return process.wait()
-    except BaseException:
-        process.terminate()
-        process.wait()
-        raise
-
-
-def _become(python: Path, *arguments: str) -> NoReturn:
-    """Replace this process, so that signals and the exit status need no passing on."""
-    sys.stdout.flush()
-    os.execve(python, [str(python), *arguments], clean_environ())
 
 
 def _usage_error(message: str) -> int:

@@ -1,4 +1,4 @@
-"""The backends under test: PgQueueBackend with what Django's tests ask of the Dummy and the Immediate backend."""
+"""The backends under test: PgQueueBackend and what Django's tests ask of the Dummy and Immediate ones."""
 
 import asyncio
 import dataclasses
@@ -28,7 +28,7 @@ class StoredBackend(PgQueueBackend):
 
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
         super().__init__(alias, params)
-        # A task that fails in Django's backends has failed for good. Not in OPTIONS: the tests want those empty.
+        # With Django's backends one failure is final. Not by OPTIONS: the tests want those empty.
         self.settings = dataclasses.replace(self.settings, max_attempts=1)
 
     @property
@@ -41,7 +41,7 @@ class StoredBackend(PgQueueBackend):
         delete_everything()
 
     def get_result(self, result_id: str) -> TaskResult:
-        """See PgQueueBackend. Closes the connection that Django makes for a coroutine where that is allowed."""
+        """See PgQueueBackend. Closes the connection that a blocking call in a coroutine made."""
         try:
             return super().get_result(result_id)
         finally:
@@ -50,7 +50,7 @@ class StoredBackend(PgQueueBackend):
 
 
 class DrainedBackend(StoredBackend):
-    """In the place of the Immediate backend: each enqueue is followed by a worker's engine until nothing is due."""
+    """In the place of the Immediate backend: a worker's engine runs each job before enqueue returns."""
 
     def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
         """Enqueue, run, and return the result as it is then."""

@@ -1,4 +1,4 @@
-"""What Django's tests import from `django.test`: their simple test cases may not touch a database, these do."""
+"""What Django's tests import from `django.test`; unlike its simple test cases these may use the database."""
 
 from django.db import connection
 from django.test import TransactionTestCase as DjangosTransactionTestCase

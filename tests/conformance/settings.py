@@ -1,4 +1,4 @@
-"""The tests' settings with the backend under test; the options are the defaults, as Django's tests want them."""
+"""The tests' settings with the backend under test. No OPTIONS: Django's tests want them empty."""
 
 from tests.settings import *  # noqa: F403
 

@@ -27,7 +27,7 @@ def folder() -> Path:
     """Return the folder that holds the package `tasks`, fetched if need be; raises CalledProcessError."""
     target = CACHE / version()
     if not target.exists():
-        print(f"[conformance] fetching the tests of Django {version()}", flush=True)
+        print(f"[conformance] fetching the tests of Django {version()}", flush=True)  # noqa: T201 - takes a while
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
             command = [sys.executable, *DOWNLOAD, f"--dest={scratch}", f"Django=={version()}"]

@@ -5,12 +5,12 @@ Not named test_*.py: the normal run leaves it alone, and `python -m tests.confor
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
-
-from django_pgqueue.compat import TaskResultStatus, task_backends
 from tasks import tasks
 from tasks.test_dummy_backend import DummyBackendTestCase, DummyBackendTransactionTestCase
 from tasks.test_immediate_backend import ImmediateBackendTestCase, ImmediateBackendTransactionTestCase
 from tasks.test_tasks import TaskTestCase
+
+from django_pgqueue.compat import TaskResultStatus, task_backends
 
 from .backends import drain
 from .cases import SimpleTestCase
@@ -34,35 +34,35 @@ class InTheirPlaceTestCase(SimpleTestCase):
     def test_refresh_result(self) -> None:
         result = tasks.calculate_meaning_of_life.enqueue()
         drain(self.backend)
-        self.assertEqual(result.status, TaskResultStatus.READY)
+        assert result.status == TaskResultStatus.READY
         result.refresh()
-        self.assertEqual(result.status, TaskResultStatus.SUCCESSFUL)
-        self.assertEqual(result.return_value, 42)
+        assert result.status == TaskResultStatus.SUCCESSFUL
+        assert result.return_value == 42
 
     async def test_refresh_result_async(self) -> None:
         result = await tasks.calculate_meaning_of_life.aenqueue()
         await sync_to_async(drain)(self.backend)
-        self.assertEqual(result.status, TaskResultStatus.READY)
+        assert result.status == TaskResultStatus.READY
         await result.arefresh()
-        self.assertEqual(result.status, TaskResultStatus.SUCCESSFUL)
-        self.assertEqual(result.return_value, 42)
+        assert result.status == TaskResultStatus.SUCCESSFUL
+        assert result.return_value == 42
 
     def test_keyboard_interrupt(self) -> None:
         result = tasks.failing_task_keyboard_interrupt.enqueue()
         after = tasks.calculate_meaning_of_life.enqueue()
         drain(self.backend)
         result.refresh()
-        self.assertEqual(result.status, TaskResultStatus.FAILED)
-        self.assertEqual([error.exception_class for error in result.errors], [KeyboardInterrupt])
+        assert result.status == TaskResultStatus.FAILED
+        assert [error.exception_class for error in result.errors] == [KeyboardInterrupt]
         after.refresh()
-        self.assertEqual(after.return_value, 42)
+        assert after.return_value == 42
 
     def test_runs_after_the_commit(self) -> None:
         with transaction.atomic():
             result = tasks.calculate_meaning_of_life.enqueue()
             drain(self.backend)
             result.refresh()
-            self.assertEqual(result.status, TaskResultStatus.READY)
+            assert result.status == TaskResultStatus.READY
         drain(self.backend)
         result.refresh()
-        self.assertEqual(result.return_value, 42)
+        assert result.return_value == 42
