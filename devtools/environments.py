@@ -20,6 +20,7 @@ from devtools.interpreters import Interpreter, runs
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
+TEMPORARY = CACHE / "tmp"
 STAMP = "dev-stamp.json"
 FOREIGN = {
     "DJANGO_SETTINGS_MODULE",
@@ -52,7 +53,9 @@ def clean_environ() -> dict[str, str]:
         if name not in FOREIGN and (own_server or not name.startswith("PG"))
     }
     pip = {"PIP_CACHE_DIR": str(CACHE / "pip"), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0"}
-    return {**kept, **pip}
+    # pytest keeps the last temporary files; they too belong in the clone.
+    TEMPORARY.mkdir(parents=True, exist_ok=True)
+    return {**kept, **pip, "PYTEST_DEBUG_TEMPROOT": str(TEMPORARY)}
 
 
 def ensure(directory: Path, interpreter: Interpreter, extras: Sequence[str], pins: Sequence[str]) -> Path:
