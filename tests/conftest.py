@@ -1,4 +1,4 @@
-"""Fixtures for all tests; the server is in postgres.py, waiting in waiting.py, rows are made in support.py."""
+"""Fixtures for all tests; the server is in postgres.py, waiting in waiting.py, rows come from support.py."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,0 +1,269 @@
+"""The package's shape: imports point down, SQL has one home, jobs change through the verbs, files stay small.
+
+A module that LAYERS does not name fails the test: where it belongs is decided when it is written.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import django_pgqueue
+
+PACKAGE = Path(django_pgqueue.__file__).parent
+ROOT = PACKAGE.parent
+TESTS = Path(__file__).parent
+
+LAYERS = {
+    # 0: plain Python; knows nothing of tables
+    **dict.fromkeys(("states", "exceptions", "retries", "conf", "storable", "records", "events"), 0),
+    **dict.fromkeys(("fields", "compat"), 0),
+    # 1: what is said to the database, to the settings and to the callers
+    **dict.fromkeys(("sql", "checks", "tasks", "announcements", "routers"), 1),
+    # 2: the verbs, the questions, and the queue's own connections
+    **dict.fromkeys(("managers", "readings", "connections"), 2),
+    **dict.fromkeys(("models", "waiting"), 3),
+    # 4: from calls to rows and back
+    **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
+    **dict.fromkeys(("execution", "leases", "maintenance", "wakeups", "backend"), 5),
+    "worker": 6,
+    **dict.fromkeys(("admin", "apps", "management", "testing", ""), 7),
+}
+"""Modules and sub-packages; "" is the package itself, whose names resolve on first use."""
+
+SAYS_SQL = {"sql"}
+ASKS_SQL = {
+    *("managers", "readings"),
+    *("connections", "waiting", "wakeups", "worker.sleepers", "worker.engine"),
+    *("enqueueing", "testing.enqueued", "testing.workers"),
+}
+"""Modules that may use ``sql``: the verbs and readings; those that set, listen, sleep and notify; the others
+need a constant or an end of sessions. None of these but the verbs changes a job."""
+
+SMALL_STATEMENTS = {("connections", "SET ROLE {}"), ("worker.sleepers", "SELECT 1")}
+
+MOST_LINES = 400
+MOST_LINES_OF_A_FUNCTION = 40
+LONGER = {"sql": 800, "managers": 500, "execution": 440}
+"""Known to be too long; may shrink, must not grow past this."""
+
+
+def modules() -> list[str]:
+    """Return the dotted names of all modules below the package, without its migrations."""
+    paths = (path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py"))
+    names = (".".join(part for part in path.parts if part != "__init__") for path in paths)
+    return sorted(name for name in names if not name.startswith("migrations"))
+
+
+def path_of(module: str) -> Path:
+    base = PACKAGE.joinpath(*module.split(".")) if module else PACKAGE
+    return base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def imports_of(module: str) -> set[str]:
+    """Return the modules of this package that a module imports, wherever in it."""
+    package = module if path_of(module).name == "__init__.py" else module.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(tree_of(path_of(module))):
+        if isinstance(node, ast.Import):
+            found |= {_inside(alias.name) for alias in node.names if _is_ours(alias.name)}
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            if base is not None:
+                names = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}
+                found |= {name if name in modules() else base for name in names}
+    return found - {module}
+
+
+def _base(node: ast.ImportFrom, package: str) -> str | None:
+    if node.level == 0:
+        return _inside(node.module or "") if _is_ours(node.module or "") else None
+    parts = [part for part in package.split(".") if part]
+    parts = parts[: len(parts) - (node.level - 1)]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _is_ours(name: str) -> bool:
+    return name.split(".")[0] == PACKAGE.name
+
+
+def _inside(name: str) -> str:
+    return name.partition(".")[2]
+
+
+def layer_of(module: str) -> int:
+    return LAYERS[module if module in LAYERS else module.split(".")[0]]
+
+
+# --- layers
+
+
+@pytest.mark.parametrize("module", modules())
+def test_the_layer_of_every_module_is_stated(module: str) -> None:
+    assert module in LAYERS or module.split(".")[0] in LAYERS, f"say in LAYERS where {module} belongs"
+
+
+def test_every_stated_module_exists() -> None:
+    assert {name for name in LAYERS if not path_of(name).exists()} == set()
+
+
+@pytest.mark.parametrize("module", modules())
+def test_imports_point_down(module: str) -> None:
+    upward = {name for name in imports_of(module) if layer_of(name) > layer_of(module)}
+    assert upward == set(), f"{module} (layer {layer_of(module)}) imports what lies above it"
+
+
+def test_no_two_modules_import_each_other() -> None:
+    edges = {module: imports_of(module) for module in modules()}
+    done: set[str] = set()
+
+    def walk(module: str, path: list[str]) -> None:
+        assert module not in path, " -> ".join([*path, module])
+        if module not in done:
+            for name in edges[module]:
+                walk(name, [*path, module])
+            done.add(module)
+
+    for module in edges:
+        walk(module, [])
+
+
+def test_importing_the_package_needs_no_settings() -> None:
+    """``from django_pgqueue import task`` heads modules that are imported before anything is set up."""
+    runtime = [node for node in tree_of(path_of("")).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert {node.module for node in runtime if isinstance(node, ast.ImportFrom)} <= {"importlib", "typing"}
+
+
+# --- one home for SQL, one way to change a job
+
+STATEMENT = re.compile(
+    r"\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH|TRUNCATE|LISTEN|NOTIFY|LOCK|SET|CREATE|ALTER)"
+    r"\s+[A-Za-z0-9{*(]"
+)
+CHANGING = {"save", "create", "delete", "bulk_create", "bulk_update", "get_or_create", "update_or_create"}
+
+
+def _texts(module: str) -> Iterator[str]:
+    """Yield the string literals of a module that are not docstrings."""
+    tree = tree_of(path_of(module))
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield node.value
+
+
+@pytest.mark.parametrize("module", sorted(set(modules()) - SAYS_SQL))
+def test_sql_is_written_in_sql_only(module: str) -> None:
+    written = {
+        text for text in _texts(module) if STATEMENT.match(text) and (module, text) not in SMALL_STATEMENTS
+    }
+    assert written == set()
+
+
+@pytest.mark.parametrize("module", modules())
+def test_only_those_that_need_it_use_sql(module: str) -> None:
+    if "sql" in imports_of(module):
+        assert module in ASKS_SQL
+
+
+def test_statements_that_change_jobs_are_used_by_the_verbs_only() -> None:
+    from django_pgqueue import sql  # noqa: PLC0415 - the others are read, not imported
+
+    tables = "|".join((sql.JOB, sql.STATE, sql.ATTEMPT))
+    changes = re.compile(rf"(INSERT INTO|UPDATE|DELETE FROM) ({tables})\b")
+    changing = {name for name, text in vars(sql).items() if isinstance(text, str) and changes.search(text)}
+    assert len(changing) > 10
+    used = {
+        (module, node.attr)
+        for module in modules()
+        for node in ast.walk(tree_of(path_of(module)))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sql"
+    }
+    assert {module for module, name in used if name in changing} == {"managers"}
+    public = {name for name in changing if not name.startswith("_")}
+    assert public - {name for _, name in used} == set(), "statements that nobody uses"
+
+
+@pytest.mark.parametrize("module", modules())
+def test_no_row_is_changed_past_the_verbs(module: str) -> None:
+    calls = [
+        ast.unparse(node.func)
+        for node in ast.walk(tree_of(path_of(module)))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    changing = {
+        call
+        for call in calls
+        if call.rpartition(".")[2] in CHANGING or (call.endswith(".update") and ".objects" in call)
+    }
+    assert {call for call in changing if not call.startswith("LogEntry.objects.")} == set()
+
+
+# --- sizes
+
+
+@pytest.mark.parametrize("module", modules())
+def test_files_stay_small(module: str) -> None:
+    assert len(path_of(module).read_text().splitlines()) <= LONGER.get(module, MOST_LINES)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_functions_stay_small(module: str) -> None:
+    functions = [
+        n for n in ast.walk(tree_of(path_of(module))) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    long = {
+        f.name: f.end_lineno - f.lineno + 1
+        for f in functions
+        if f.end_lineno - f.lineno >= MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == {}
+
+
+@pytest.mark.parametrize("module", modules())
+def test_every_module_says_what_it_is(module: str) -> None:
+    path = path_of(module)
+    assert ast.get_docstring(tree_of(path)) or path.read_text().strip() == ""
+
+
+# --- the tests themselves
+
+MAY_SLEEP = {"waiting.py", "tasks.py"}
+
+
+def test_no_test_sleeps() -> None:
+    """Tests wait for a fact with wait_until; only tasks, which are test data, take time."""
+    sleeping = {
+        str(path.relative_to(TESTS))
+        for path in TESTS.rglob("*.py")
+        if path.name not in MAY_SLEEP
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("time.sleep", "sleep")
+    }
+    assert sleeping == set()
+
+
+def test_no_file_names_a_machine() -> None:
+    machine = re.compile(r"(?<![\w.])/(?:" + "|".join(("work", "root", r"home/\w+", r"Users/\w+")) + ")/")
+    folders = [PACKAGE, TESTS, *(ROOT / name for name in ("devtools", "docs", "example_project", ".ci"))]
+    files = [
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in TEXT or folder.name == ".ci"
+    ]
+    naming = {
+        str(path.relative_to(ROOT)) for path in files if path.is_file() and machine.search(path.read_text())
+    }
+    assert naming == set()
+
+
+TEXT = {".py", ".md", ".html", ".css", ".js", ".toml", ".txt", ".typ", ".sh", ".yml"}
