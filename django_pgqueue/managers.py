@@ -390,6 +390,13 @@ class JobManager(JobReadings):
         rows = run(connection or self._write_connection(), sql.PRUNE, params)
         return sorted(rows, key=lambda row: (row[1], row[0]))
 
+    # --- tests of projects
+
+    def forward_time(self, seconds: float, *, connection: Connection = None) -> None:
+        """Move every stored time back by ``seconds``, as if they had passed; for ``testing.forward_time``."""
+        with (connection or self._write_connection()).cursor() as cursor:
+            cursor.execute(sql.FORWARD_TIME, {"seconds": seconds})
+
     # --- reading back
 
     def unknown_since(
