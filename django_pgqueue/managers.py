@@ -328,6 +328,11 @@ class JobManager(JobReadings):
                 )
         return rescued
 
+    def backend_lives(self, pid: int, *, connection: Connection = None) -> bool:
+        """True while the server has a backend of this process id; 0 names none."""
+        rows = run(connection or self._write_connection(), sql.BACKEND_LIVES, {"pid": pid})
+        return bool(rows[0][0])
+
     # --- cancel, retry
 
     def cancel(self, job_ids: Sequence[int], *, connection: Connection = None) -> CancelReport:

@@ -411,6 +411,8 @@ WHERE state.job_id = unheld.job_id
 RETURNING state.job_id
 """
 
+BACKEND_LIVES = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %(pid)s::int)"
+
 # --- cancel, by the worker that holds the job -----------------------------------------------------
 
 CANCEL_HELD = f"""

@@ -210,7 +210,7 @@ def task(
     discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
     retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
     metadata: Mapping[str, Any] = ...,
-    unique_key: str | Callable[P, str | None] | None = ...,
+    unique_key: str | Callable[..., str | None] | None = ...,
     on_conflict: OnConflict = ...,
 ) -> Callable[[Callable[Concatenate[Any, P], R]], PgQueueTask[P, R]]: ...
 @overload
@@ -226,7 +226,7 @@ def task(
     discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
     retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
     metadata: Mapping[str, Any] = ...,
-    unique_key: str | Callable[P, str | None] | None = ...,
+    unique_key: str | Callable[..., str | None] | None = ...,
     on_conflict: OnConflict = ...,
 ) -> Callable[[Callable[P, R]], PgQueueTask[P, R]]: ...
 

@@ -33,6 +33,7 @@ _HEADER = {
         "command": "q",
         "pid": "q",
         "ready": "q",
+        "backend": "q",
         "quota": "q",
         "used": "q",
         "drained": "q",

@@ -187,6 +187,7 @@ class Engine:
             again = [job.job_id for job in jobs if job.attempts]
             past = Job.objects.history(again, connection=connection) if again else {}
         # Only now it is durable.
+        self._suspect_since = None
         self._apply(batch, answers)
         for job in jobs:
             self._start(self._execution(job, claimed, tuple(past.get(job.job_id, ()))))
@@ -270,8 +271,9 @@ class Engine:
         return empty and not jobs and (seconds is None or seconds > 0)
 
     def _reconcile(self, generation: int, connection: Any) -> None:
-        if self.connection.generation == generation and self._suspect_since is None:
-            return
+        if self.connection.generation != generation:
+            self.board.set("backend", connection.info.backend_pid)
+            self.claimer.reset()
         if self._suspect_since is not None:
             within = time.monotonic() - self._suspect_since + 60.0
             released = Job.objects.release_unheld(
@@ -279,8 +281,6 @@ class Engine:
             )
             if released:
                 log("released_unheld", jobs=len(released), worker=self.identity.worker_id)
-        self.claimer.reset()
-        self._suspect_since = None
 
     # --- settling
 

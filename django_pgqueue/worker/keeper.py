@@ -22,6 +22,7 @@ from ..events import log
 from ..records import Fence, Renewal, WorkerIdentity
 from .board import CANCEL_REQUESTED, DEAD, FREE, LIVE, LOST, QUIT, Board, Held
 from .config import WorkerConfig, new_identity
+from .deaths import LOOK_EVERY, Deaths
 from .sleepers import Sleepers
 
 TICK = 0.5
@@ -78,6 +79,7 @@ class Keeper:
         self.leases = self._connection("leases")
         self.tables = self._connection("maintenance")
         self.sleepers = Sleepers(config, boards, pipes.children, self._connection("wakeup"))
+        self.deaths = Deaths(boards, identity.host, self.leases, self.sleepers.notice_children)
         self.promoter = maintenance.Promoter()
         self.writes_since = self.confirmed = time.monotonic()
         self._orphaned_at: float | None = None
@@ -105,7 +107,8 @@ class Keeper:
                 beat_at = now + self.config.heartbeat if ok else now + max(self.leases.pause, 0.1)
                 retry_at = now + self.config.heartbeat / 4 if locked else float("inf")
             self._give_back_dead()
-            self._wait(min(beat_at, retry_at) - time.monotonic())
+            pause = LOOK_EVERY if self.deaths.pending() else TICK
+            self._wait(min(beat_at - time.monotonic(), retry_at - time.monotonic(), pause))
         log("keeper_stopped", worker=self.identity.worker_id)
 
     def _beat(self) -> tuple[bool, bool]:
@@ -139,30 +142,14 @@ class Keeper:
         return [board for board in self.boards if board.get("state") == LIVE]
 
     def _give_back_dead(self) -> None:
-        for board in self.boards:
-            if board.get("state") != DEAD or self.leases.pause:
-                continue
-            worker = WorkerIdentity(board.get_text("worker_id"), self.identity.host, int(board.get("pid")))
-            held = [(entry.fence, entry.started) for entry in board.held()]
-            try:
-                if held:
-                    with self.leases.hot() as connection:
-                        leases.give_back(
-                            held,
-                            worker=worker,
-                            reason=board.get_text("reason") or "died",
-                            connection=connection,
-                        )
-                    self.sleepers.notice_children()
-            except psycopg.Error:
-                self.writes_since = float("inf")
-                continue
-            board.clear()
-            board.set("state", FREE)
+        try:
+            self.deaths.give_back()
+        except psycopg.Error:
+            self.writes_since = float("inf")
 
     def _wait(self, seconds: float) -> None:
         watched = [self.pipes.notice] if self._orphaned_at else [self.pipes.notice, self.pipes.life]
-        readable, _, _ = select.select(watched, [], [], min(max(seconds, 0.0), TICK))
+        readable, _, _ = select.select(watched, [], [], max(seconds, 0.0))
         if self.pipes.notice in readable:
             os.read(self.pipes.notice, 4096)
         if self.pipes.life in readable and self._orphaned_at is None:
@@ -172,8 +159,7 @@ class Keeper:
     def _may_end(self) -> bool:
         if self.command.get("command") == QUIT:
             self._quit_at = self._quit_at or time.monotonic()
-            waiting = any(board.get("state") == DEAD for board in self.boards)
-            return not waiting or time.monotonic() - self._quit_at > LAST_RESCUE
+            return not self.deaths.pending() or time.monotonic() - self._quit_at > LAST_RESCUE
         if self._orphaned_at is None:
             return False
         # The children notice too and hand back; nobody waits for them any more but this process.
