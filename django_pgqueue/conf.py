@@ -18,6 +18,8 @@ MAX_QUEUE_NAME = 128
 MAX_TASK_PATH = 255
 MAX_WORKER_ID = 128
 MAX_UNIQUE_KEY = 255
+MAX_ATTEMPTS = 1_000_000
+"""Of a budget.  What is not charged and every retry add to the attempts allowed, in a 32-bit column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,14 @@ class Options:
     )
 
     @classmethod
-    def parse(cls, given: Mapping[str, Any]) -> tuple["Options", list[Problem]]:
+    def parse(cls, given: Any) -> tuple["Options", list[Problem]]:
         """Return the options and every problem with them; a bad value falls back to its default."""
         problems: list[Problem] = []
+        if not isinstance(given, Mapping):
+            problems.append(
+                Problem(2, f"OPTIONS must be a dictionary, not {given!r}.", "For example {'threads': 4}.")
+            )
+            given = {}
         known = {f.name for f in dataclasses.fields(cls)}
         values: dict[str, Any] = {}
         for name, value in given.items():
@@ -131,6 +138,12 @@ def _texts(value: Any) -> bool:
     )
 
 
+def is_attempts(value: Any) -> bool:
+    """Return whether ``value`` can be a budget of attempts."""
+    return _count(value) and value <= MAX_ATTEMPTS
+
+
+ATTEMPTS_WORDS = f"a whole number from 1 to {MAX_ATTEMPTS}"
 _SECONDS = (_positive, "a number of seconds above 0", "10")
 _PAUSE = (_not_negative, "a number of seconds, 0 or more", "10")
 _WHOLE = (_count, "a whole number, 1 or more", "4")
@@ -139,7 +152,8 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     "database": (lambda value: isinstance(value, str), "an alias of DATABASES", "'default'"),
     **dict.fromkeys(("lease", "heartbeat", "poll_interval"), _SECONDS),
     **dict.fromkeys(("backoff_base", "backoff_cap", "grace", "unknown_task_patience"), _PAUSE),
-    **dict.fromkeys(("max_attempts", "processes", "threads", "coroutines", "max_argument_bytes"), _WHOLE),
+    "max_attempts": (is_attempts, ATTEMPTS_WORDS, "4"),
+    **dict.fromkeys(("processes", "threads", "coroutines", "max_argument_bytes"), _WHOLE),
     **dict.fromkeys(("notify", "prepared_statements"), _SWITCH),
     "timeout": (lambda value: value is None or _positive(value), "None or seconds above 0", "60"),
     "task_aliases": (

@@ -18,6 +18,7 @@ from .compat import (
     Task,
     TaskResult,
 )
+from .conf import ATTEMPTS_WORDS, is_attempts
 from .retries import Backoff, BackoffFunction
 from .storable import check_json
 
@@ -175,16 +176,12 @@ def _classes(name: str, value: Any) -> tuple[type[BaseException], ...] | None:
     return classes
 
 
-def _is_attempts(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31
-
-
 def _is_seconds(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9
 
 
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "max_attempts": (_is_attempts, "a whole number from 1 to 2147483647"),
+    "max_attempts": (is_attempts, ATTEMPTS_WORDS),
     "timeout": (_is_seconds, "a number of seconds above 0"),
     "backoff": (lambda v: isinstance(v, Backoff) or callable(v), "a Backoff or a callable"),
     "unique_key": (lambda v: isinstance(v, str) or callable(v), "a string or a callable of the arguments"),
