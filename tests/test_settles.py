@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection, transaction
 
-from django_pgqueue import sql
+from django_pgqueue import conf, sql
 from django_pgqueue.models import Job
 from django_pgqueue.records import Fence
 from tests.support import (
@@ -381,3 +381,17 @@ def test_the_year_of_every_stored_time_is_readable() -> None:
     settle_one("fail", claimed.fence, delay=10 * 365 * 24 * 3600.0)
     assert state_of(claimed.job_id).run_at > datetime.now(UTC) + timedelta(days=3600)
     assert enqueue() > claimed.job_id
+
+
+def test_the_largest_budget_can_be_snoozed_given_back_and_retried() -> None:
+    """What is not charged adds to the attempts allowed, so the largest budget must leave room for it."""
+    (claimed,) = running(max_attempts=conf.MAX_ATTEMPTS)
+    for verb in ("snooze", "release"):
+        settle_one(verb, claimed.fence)
+        Job.objects.promote_now([claimed.job_id])
+        claimed = claim(claimed.job_id)
+    settle_one("fail", claimed.fence, final=True)
+    for _ in range(20):
+        Job.objects.retry([claimed.job_id])
+        Job.objects.cancel([claimed.job_id])
+    assert state_of(claimed.job_id).attempts_allowed > conf.MAX_ATTEMPTS
