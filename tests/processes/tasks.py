@@ -47,6 +47,15 @@ def sleep(context: JobContext, *seconds: float, raises_at: int = 0) -> int:
 
 
 @task(takes_context=True)
+def tick(context: JobContext, *seconds: float) -> None:
+    """Take a while, each attempt its own, and write down at every moment that this call still runs."""
+    row, until = begin(context), time.monotonic() + seconds[min(context.attempt, len(seconds)) - 1]
+    while time.monotonic() < until:
+        end(row)
+        pause(0.01)
+
+
+@task(takes_context=True)
 def sleep_attentively(context: JobContext, seconds: float) -> None:
     """Take a while, and stop at a checkpoint when told to."""
     row, until = begin(context), time.monotonic() + seconds

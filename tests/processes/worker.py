@@ -12,14 +12,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..waiting import wait_until
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT = 30.0
 # PR_SET_PDEATHSIG survives exec: SIGTERM when the thread that made the process ends.
@@ -97,21 +98,27 @@ class Worker:
 
     def wait_for(self, name: str, *, count: int = 1, timeout: float = 10.0, **fields: Any) -> list[Event]:
         """Wait until an event was logged so many times, and return them."""
-        return wait_until(
+        return self._wait(
             lambda: events if len(events := self.events(name, **fields)) >= count else None,
             timeout,
-            f"{self} did not log {name} {fields or ''} {count} times; it said:\n{self.text[-6000:]}\n",
+            f"did not log {name} {fields or ''} {count} times",
         )
+
+    def _wait(self, predicate: Callable[[], T], timeout: float, message: str) -> T:
+        try:
+            return wait_until(predicate, timeout)
+        except AssertionError as error:
+            raise AssertionError(f"{self} {message}; {error}:\n{self.text[-6000:]}") from None
 
     def wait_started(self, processes: int = 1) -> "Worker":
         """Wait until the keeper and so many children are up."""
-        wait_until(
+        self._wait(
             lambda: (
                 not self.alive
                 or (self.events("keeper_started") and len(self.events("child_started")) >= processes)
             ),
             START_TIMEOUT,
-            f"{self} did not start:\n{self.text[-4000:]}\n",
+            "did not start",
         )
         assert self.alive, f"{self} ended with {self.process.returncode}:\n{self.text[-4000:]}"
         return self
@@ -185,19 +192,18 @@ class Worker:
         self.deaths |= dict.fromkeys(living, time.monotonic())
 
     def stop(self, timeout: float = 15.0) -> float:
-        """SIGTERM the supervisor and return the seconds it took to end; it must exit with 0."""
-        began = time.monotonic()
+        """SIGTERM the supervisor and return the seconds from hearing it to the end; it must exit with 0."""
         self.signal(signal.SIGTERM)
         self.wait_end(0, timeout)
-        return time.monotonic() - began
+        return self.events("worker_stopped")[-1].time - self.events("stopping")[-1].time
 
     def wait_end(self, code: int, timeout: float = 15.0) -> None:
         """Wait for the end of the worker and of all its processes; it must exit with ``code``."""
-        wait_until(lambda: not self.alive, timeout, f"{self} did not end:\n{self.text[-4000:]}\n")
+        self._wait(lambda: not self.alive, timeout, "did not end")
         assert self.process.returncode == code, (
             f"{self} exited with {self.process.returncode}:\n{self.text[-4000:]}"
         )
-        wait_until(lambda: not self.processes, 2.0, f"{self} left processes behind")
+        self._wait(lambda: not self.processes, 2.0, "left processes behind")
         self.ended = code
 
     def close(self) -> None:
