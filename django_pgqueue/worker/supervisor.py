@@ -233,7 +233,6 @@ class Supervisor:
             self._stop_at = now
         for child in self.children.values():
             self._tell(child, QUIT if again else STOP)
-        self._signals = 1
 
     def _tell(self, child: Child, command: int) -> None:
         board = self.boards[child.index]
