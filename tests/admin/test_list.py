@@ -12,6 +12,7 @@ from django_pgqueue.models import Job
 from django_pgqueue.records import NewJob
 from tests.support import claim, enqueue, enqueue_many, make, settle_one
 
+from .jobs import dead
 from .site import LIST, ids_of_list, rows_of_list, text_of
 
 pytestmark = pytest.mark.django_db
@@ -166,15 +167,13 @@ def test_lookups_that_are_no_filter_are_refused(boss: Client, lookup: str) -> No
 
 def test_ten_and_a_hundred_rows_take_the_same_queries(boss: Client) -> None:
     """C61."""
-    for _ in range(5):
-        make("dead")
-        make("ready", failures=1)
+    dead(5)
+    enqueue_many(5)
     text_of(boss.get(LIST))
     with CaptureQueriesContext(connection) as few:
         assert len(ids_of_list(text_of(boss.get(LIST)))) == 10
-    for _ in range(45):
-        make("dead")
-        make("ready", failures=1)
+    dead(45, queue="emails")
+    enqueue_many(45)
     with CaptureQueriesContext(connection) as many:
         assert len(ids_of_list(text_of(boss.get(LIST)))) == 50
     assert len(many) == len(few) <= 10
@@ -183,16 +182,13 @@ def test_ten_and_a_hundred_rows_take_the_same_queries(boss: Client) -> None:
 def test_wide_columns_are_not_fetched(boss: Client) -> None:
     """C60."""
     big = '"' + "x" * 5_000_000 + '"'
-    job_ids = [
-        enqueue(args=f"[{big}]", kwargs=f'{{"a": {big}}}', metadata=f'{{"m": {big}}}') for _ in range(3)
-    ]
-    for job_id in job_ids:
-        settle_one("fail", claim(job_id).fence, traceback="T" * 5_000_000, message="M" * 5_000_000)
+    job_id = enqueue(args=f"[{big}]", kwargs=f'{{"a": {big}}}', metadata=f'{{"m": {big}}}')
+    settle_one("fail", claim(job_id).fence, traceback="T" * 5_000_000, message="M" * 5_000_000)
     settle_one("complete", claim(enqueue()).fence, return_value=big)
     with CaptureQueriesContext(connection) as queries:
         page = boss.get(LIST)
     assert len(text_of(page)) < 100_000
-    assert len(ids_of_list(text_of(page))) == 4
+    assert len(ids_of_list(text_of(page))) == 2
     for column in ("args", "kwargs", "metadata", "traceback", "return_value"):
         assert not any(
             f'"{column}"' in query["sql"] or f"past.{column}" in query["sql"] for query in queries

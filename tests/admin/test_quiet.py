@@ -59,7 +59,7 @@ def test_get_waits_for_no_row_that_somebody_holds(second_connection: psycopg.Con
 def test_work_goes_on_while_people_look(
     in_a_transaction: bool, connect: Callable[[], psycopg.Connection]
 ) -> None:
-    job_ids = enqueue_many(600)
+    job_ids = enqueue_many(300)
     looking = [visitor(is_superuser=True) for _ in range(2)]
     done, over = [], threading.Event()
 
@@ -77,7 +77,7 @@ def test_work_goes_on_while_people_look(
             connections.close_all()
 
     def work(session: psycopg.Connection) -> None:
-        while claimed := claim_queue(limit=20, connection=session):
+        while claimed := claim_queue(limit=10, connection=session):
             answers = Job.objects.complete(
                 [completed(job.fence) for job in claimed], worker=WORKER, connection=session
             )

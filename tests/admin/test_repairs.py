@@ -17,6 +17,7 @@ from django_pgqueue.admin import repairs
 from django_pgqueue.models import Job
 from tests.support import claim, enqueue, enqueue_many, fetch, make, rows_of, settle_one, status_of
 
+from .jobs import dead
 from .site import LIST, act, button_of, confirm, messages_of, page_of, plain, text_of, visitor
 
 pytestmark = pytest.mark.django_db
@@ -113,7 +114,7 @@ def test_retry_from_a_page_opened_before_the_job_ran_again_is_told(boss: Client)
 @pytest.mark.django_db(transaction=True)
 def test_two_identical_posts_at_once_retry_once() -> None:
     """C64."""
-    job_ids = [make("dead").job_id for _ in range(20)]
+    job_ids = dead(20)
     clients = [visitor(is_superuser=True) for _ in range(2)]
 
     def post(client: Client) -> int:
@@ -131,21 +132,21 @@ def test_two_identical_posts_at_once_retry_once() -> None:
 
 def test_one_clash_of_keys_stops_no_other_job(boss: Client) -> None:
     """C65."""
-    dead = [make("dead", unique_key=f"key-{number}").job_id for number in range(50)]
+    jobs = [make("dead", unique_key=f"key-{number}").job_id for number in range(50)]
     live = [enqueue(unique_key=f"key-{number}") for number in (3, 7)]
-    act(boss, "retry_selected", dead)
+    act(boss, "retry_selected", jobs)
     assert messages_of(boss) == ["48 jobs retried, 2 conflict with live jobs of the same unique keys."]
-    assert [status_of(dead[number]) for number in (3, 7)] == ["dead", "dead"]
+    assert [status_of(jobs[number]) for number in (3, 7)] == ["dead", "dead"]
     assert {status_of(job_id) for job_id in live} == {"ready"}
     assert len(logged()) == 48
 
 
 def test_two_dead_jobs_of_one_key_become_one_live_job(boss: Client) -> None:
     """C65."""
-    dead = [make("dead", unique_key="key").job_id for _ in range(2)]
-    act(boss, "retry_selected", dead)
+    jobs = [make("dead", unique_key="key").job_id for _ in range(2)]
+    act(boss, "retry_selected", jobs)
     assert messages_of(boss) == ["1 job retried, 1 conflicts with a live job of the same unique key."]
-    assert [status_of(job_id) for job_id in dead] == ["dead", "ready"]
+    assert [status_of(job_id) for job_id in jobs] == ["dead", "ready"]
 
 
 def test_each_changed_job_is_in_the_log_with_its_user() -> None:
@@ -196,9 +197,9 @@ def test_confirmation_of_nothing_offers_no_button(boss: Client) -> None:
 
 
 def test_confirmed_form_is_what_the_page_posts(boss: Client) -> None:
-    dead = [make("dead").job_id for _ in range(60)]
+    jobs = dead(60)
     query = "?status=dead&queue=default"
-    page = text_of(act(boss, "retry_selected", dead[:1], query, select_across="1"))
+    page = text_of(act(boss, "retry_selected", jobs[:1], query, select_across="1"))
     fields: dict[str, list[str]] = {}
     for name, value in re.findall(
         r'<input type="hidden" name="([^"]+)" value="([^"]*)">', page.partition('id="content-main"')[2]
@@ -210,8 +211,8 @@ def test_confirmed_form_is_what_the_page_posts(boss: Client) -> None:
 
 def test_all_across_pages_means_those_that_the_filters_leave(boss: Client) -> None:
     """C66."""
-    taken = [make("dead", queue="emails").job_id for _ in range(60)]
-    left = [make("dead", queue="other").job_id for _ in range(3)]
+    taken = dead(60, queue="emails")
+    left = dead(3, queue="other")
     confirm(boss, "retry_selected", "?status=dead&queue=emails")
     assert messages_of(boss) == ["60 jobs retried."]
     assert {status_of(job_id) for job_id in taken} == {"ready"}
@@ -231,21 +232,21 @@ def test_filter_that_makes_no_sense_retries_nothing(boss: Client, query: str) ->
 def test_many_jobs_go_in_thousands_without_their_rows(boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """C66."""
     monkeypatch.setattr(repairs, "ROWS_PER_STATEMENT", 10)
-    dead = [make("dead").job_id for _ in range(25)]
+    jobs = dead(25)
     with CaptureQueriesContext(connection) as queries:
         confirm(boss, "retry_selected", "?status=dead")
     statements = [query["sql"] for query in queries]
     assert len([text for text in statements if text.startswith("INSERT") and "django_admin_log" in text]) == 3
     assert not any('"args"' in text or "traceback" in text for text in statements)
-    assert {status_of(job_id) for job_id in dead} == {"ready"}
+    assert {status_of(job_id) for job_id in jobs} == {"ready"}
     assert messages_of(boss) == ["25 jobs retried."]
 
 
 def test_one_press_takes_no_more_than_the_limit(boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("repairs", "confirmation", "jobs"):
         monkeypatch.setattr(f"django_pgqueue.admin.{module}.MOST_AT_ONCE", 5)
-    dead = [make("dead").job_id for _ in range(7)]
-    page = text_of(act(boss, "retry_selected", dead[:1], select_across="1"))
+    jobs = dead(7)
+    page = text_of(act(boss, "retry_selected", jobs[:1], select_across="1"))
     assert 'value="Yes, retry 5 jobs"' in page
     assert "Only the first 5 are taken at once; repeat for the others." in page
     confirm(boss, "retry_selected")
@@ -297,7 +298,6 @@ def test_actions_of_jobs_pruned_meanwhile_are_counted_as_skipped(boss: Client) -
 
 
 def test_numbers_are_written_for_people(boss: Client) -> None:
-    dead = enqueue_many(1100)
-    Job.objects.cancel(dead)
+    Job.objects.cancel(enqueue_many(1100))
     confirm(boss, "retry_selected", "?status=cancelled")
     assert messages_of(boss) == ["1,100 jobs retried."]
