@@ -5,6 +5,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import close_old_connections, connection, connections, transaction
 
@@ -277,3 +278,8 @@ def write_and_wait(name: str, seconds: float) -> None:
 @task
 def at(hours: float) -> str:
     return str(timedelta(hours=hours))
+
+
+@task
+def show_settings(*names: str) -> list[Any]:
+    return [getattr(settings, name) for name in names]
