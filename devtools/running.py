@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn
 
 from devtools.environments import clean_environ, say
 
-CLOSING = re.compile(r"^=*\s*((\d+ [a-z]+(, )?)+ in [\d.]+s.*?|no tests ran in .*?)\s*=*$")
+CLOSING = re.compile(r"=*\s*((?:\d+ \w.*|no tests ran) in [\d.]+s(?: \(.*\))?)\s*=*$")
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
 

@@ -24,8 +24,8 @@ INAPPLICABLE = {
     ),
     "ImmediateBackendTestCase.test_throws_keyboard_interrupt": (
         "asserts that a KeyboardInterrupt of the task leaves enqueue(), as the task runs inside that call; "
-        "here it runs in a worker's thread, which no Ctrl-C reaches, and such a task has failed like one that "
-        "raises SystemExit. In its place: test_keyboard_interrupt"
+        "here it runs in a worker's thread, which no Ctrl-C reaches, and such a task has failed like one "
+        "that raises SystemExit. In its place: test_keyboard_interrupt"
     ),
     "ImmediateBackendTransactionTestCase.test_doesnt_wait_until_transaction_commit_by_default": (
         "asserts that the job has run before the transaction that enqueued it commits; here it exists for "
