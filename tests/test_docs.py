@@ -16,7 +16,7 @@ from django.core.management import get_commands
 import django_pgqueue
 from devtools import docs, log_events
 from devtools.environments import ROOT
-from django_pgqueue import checks, conf, exceptions, states
+from django_pgqueue import checks, conf, exceptions, states, testing
 from django_pgqueue.events import log
 from django_pgqueue.execution import JobContext
 from django_pgqueue.tasks import PgQueueTask
@@ -153,6 +153,11 @@ def test_every_public_name_is_documented() -> None:
     text = "".join(page.read_text() for page in PAGES)
     names = {*django_pgqueue.__all__, *exceptions.__all__} - {"QueueError", "Call"}
     assert {name for name in names if f"`{name}" not in text and f"import {name}" not in text} <= {"task"}
+
+
+@pytest.mark.parametrize("name", sorted(name for name in testing.__all__ if name.islower()))
+def test_every_function_of_the_test_kit_is_documented(name: str) -> None:
+    assert f"`{name}" in read("testing.md")
 
 
 def test_the_storage_settings_of_the_migration_are_documented() -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 
-from django_pgqueue import checks, conf, sql, states
+from django_pgqueue import checks, conf, sql, states, testing
 from django_pgqueue.models import Job
 from django_pgqueue.tasks import PgQueueTask
 
@@ -29,6 +29,16 @@ def test_complete_modules_can_be_imported(block: Block, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, name, module)
     exec(block.compiled(), vars(module))
     assert any(isinstance(value, PgQueueTask) for value in vars(module).values())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("block", blocks("test"), ids=str)
+def test_tests_pass(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("shop_tests")
+    monkeypatch.setitem(sys.modules, "shop_tests", module)
+    exec(block.compiled(), vars(module))
+    (test,) = [value for name, value in vars(module).items() if name.startswith("test_")]
+    test(testing)  # what the fixture pgqueue is
 
 
 @pytest.mark.parametrize("block", blocks("settings"), ids=str)
