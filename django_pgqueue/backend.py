@@ -24,6 +24,7 @@ from .compat import (
 )
 from .records import Enqueued, NewJob
 from .results import get_result, new_result
+from .storable import time_problem
 from .tasks import PgQueueTask
 
 
@@ -48,7 +49,9 @@ class PgQueueBackend(BaseTaskBackend):
             super().validate_task(task)
         except NativeInvalidTask as error:
             raise InvalidTask(*error.args) from None
-        problem = queue_name_problem(task.queue_name)
+        problem = queue_name_problem(task.queue_name) or time_problem(
+            task.run_after, getattr(task, "delay", None)
+        )
         if problem:
             raise InvalidTask(problem[0].upper() + problem[1:])
         if len(task.module_path) > conf.MAX_TASK_PATH:

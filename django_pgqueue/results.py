@@ -49,7 +49,9 @@ def get_result(result_id: Any, *, alias: str, database: str) -> TaskResult:
     )
     if state is None:
         raise TaskResultDoesNotExist(f"there is no job {job_id} of the backend {alias!r}")
-    attempts = Attempt.objects.using(database).filter(job_id=job_id).order_by("number")
+    # An attempt that ended since the state was read would be counted twice.
+    ended = Attempt.objects.using(database).filter(job_id=job_id, number__lte=state.attempts)
+    attempts = ended.order_by("number")
     return build_result(state, list(attempts))
 
 

@@ -121,7 +121,7 @@ _LEADER_KEY = f"left(unique_key, -{len(FOLLOWER)})"
 # --- promote ---------------------------------------------------------------------------------------
 
 # clock_timestamp() alone is volatile and could not be an index condition; as a sub-select it can.
-# A scalar sub-select, not EXISTS: PostgreSQL may hash the whole table for an EXISTS, whatever HOT_PATH forbids.
+# A scalar sub-select: for an EXISTS PostgreSQL may hash the whole table, whatever HOT_PATH forbids.
 PROMOTE = f"""
 WITH due AS MATERIALIZED (
     SELECT job_id, run_at

@@ -8,8 +8,11 @@ Two directions.  What a caller hands in is *refused* when it cannot be stored as
 import json
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+# Two days from the ends of Python's calendar: every session's time zone can show these times.
+EARLIEST, LATEST = datetime(1, 1, 3), datetime(9999, 12, 29)  # noqa: DTZ001 - compared whatever the zone
 MAX_TEXT = 64 * 1024
 """Characters kept of a message or traceback."""
 
@@ -92,6 +95,20 @@ def check_json(value: Any, where: str) -> None:
             check_json(item, f"{where}[{index}]")
     else:
         raise ValueError(f"{where} is a {type(value).__name__}, which JSON cannot hold")
+
+
+def time_problem(run_after: datetime | None, delay: float | None) -> str | None:
+    """Return what is wrong with a due time, given as a time or in seconds from now, or None."""
+    given: Any = run_after
+    try:
+        if delay is not None:
+            given = f"in {delay:g} seconds"
+            run_after = datetime.now(UTC) + timedelta(seconds=delay)
+        if run_after is None or EARLIEST <= run_after.replace(tzinfo=None) <= LATEST:
+            return None
+    except OverflowError:
+        pass
+    return f"the time of run_after ({given}) must lie between {EARLIEST.date()} and {LATEST.date()}"
 
 
 def _check_string(text: str, where: str) -> None:

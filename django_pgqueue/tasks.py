@@ -5,6 +5,7 @@ class, so that a decorated module also imports and runs when the alias points at
 the Dummy backend, as it does in many test settings.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
@@ -170,9 +171,9 @@ def _normalise(task: PgQueueTask[..., Any]) -> None:
 def _classes(name: str, value: Any) -> tuple[type[BaseException], ...] | None:
     if value is None:
         return None
-    classes = (value,) if isinstance(value, type) else tuple(value)
+    classes = (value,) if isinstance(value, type) or not isinstance(value, Iterable) else tuple(value)
     if not all(isinstance(item, type) and issubclass(item, BaseException) for item in classes):
-        raise InvalidTask(f"{name} must hold exception classes, not {classes!r}.")
+        raise InvalidTask(f"{name} must hold exception classes, not {value!r}.")
     return classes
 
 
@@ -180,8 +181,14 @@ def _is_seconds(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "max_attempts": (is_attempts, ATTEMPTS_WORDS),
+    "delay": (_is_number, "a number of seconds"),
+    "metadata": (lambda v: isinstance(v, Mapping), "a dictionary"),
     "timeout": (_is_seconds, "a number of seconds above 0"),
     "backoff": (lambda v: isinstance(v, Backoff) or callable(v), "a Backoff or a callable"),
     "unique_key": (lambda v: isinstance(v, str) or callable(v), "a string or a callable of the arguments"),
