@@ -22,6 +22,7 @@ from django_pgqueue.execution import JobContext
 from django_pgqueue.tasks import PgQueueTask
 
 from .pages import BLOCKS, PAGES, read, rows_of_tables, without_code
+from .test_architecture import LAYERS
 
 NOT_SAID = ("/root", "/work/", "/home/", "/tmp/", "localhost:")
 
@@ -166,6 +167,12 @@ def test_the_storage_settings_of_the_migration_are_documented() -> None:
     cells = {tuple(row[:2]) for row in rows_of_tables(read("operations.md"))}
     assert settings
     assert {(f"`{name}`", f"`{value}`") for name, value in settings.items()} <= cells
+
+
+def test_the_layers_are_documented_as_they_are_enforced() -> None:
+    rows = [row for row in rows_of_tables(read("contributing.md")) if row[0].isdigit()]
+    written = {name: int(row[0]) for row in rows for name in re.findall(r"`(\w+)`", row[1])}
+    assert written == {name: layer for name, layer in LAYERS.items() if name}
 
 
 # --- links
