@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
+from django.db import connections
 from django.db.models import Max
 
 from .. import sql
@@ -16,7 +17,7 @@ from ..compat import Task, normalize_json
 from ..enqueueing import aware
 from ..models import Job
 from ..tasks import Call
-from .aliases import connection_of, queue_backend
+from .aliases import queue_backend
 
 SHOWN = 20
 LONGEST = 200
@@ -144,10 +145,10 @@ def _instead(task: Task | None, backend: str | None, after: int) -> str:
     lines += [f"  {_line(job)}" for job in jobs[:SHOWN]]
     if len(jobs) > SHOWN:
         lines.append("  ... and more")
-    alias = backend or (task.backend if task is not None else "default")
     waiting = [
         hook
-        for _, hook, _ in connection_of(queue_backend(alias)).run_on_commit
+        for connection in connections.all(initialized_only=True)
+        for _, hook, _ in connection.run_on_commit
         if not getattr(hook, "__module__", "").startswith("django_pgqueue.")
     ]
     if waiting:

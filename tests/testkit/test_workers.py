@@ -141,13 +141,17 @@ def test_a_wait_in_vain_shows_the_log() -> None:
 
 
 def test_an_error_in_the_block_is_not_hidden(observer: psycopg.Connection) -> None:
-    killed: list[WorkerProcess] = []
-    with pytest.raises(tasks.Refused), run_worker() as worker:
-        killed.append(worker)
-        os.kill(worker.pid, signal.SIGKILL)
-        raise tasks.Refused
-    (worker,) = killed
-    assert sessions_of(worker, observer) == 0
+    workers: list[WorkerProcess] = []
+
+    def fail_beside_a_dead_worker() -> None:
+        with run_worker() as worker:
+            workers.append(worker)
+            os.kill(worker.pid, signal.SIGKILL)
+            raise tasks.Refused
+
+    with pytest.raises(tasks.Refused):
+        fail_beside_a_dead_worker()
+    assert sessions_of(workers[0], observer) == 0
 
 
 def test_a_worker_may_be_stopped_early() -> None:

@@ -1,0 +1,1 @@
+"""A project with a second database, whose tests Django's own runner runs; see ``test_project``."""
