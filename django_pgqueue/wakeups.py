@@ -7,21 +7,54 @@ fails.  Whichever comes second sees the other.  The lock vanishes with the sleep
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
 
 from django.db import DatabaseError, connections, transaction
 
 from . import sql
 from .events import log
 
-
-def notify_after_commit(queues: Sequence[str], *, using: str) -> None:
-    """Wake the workers that sleep on these queues once the present transaction has committed."""
-    if queues:
-        transaction.on_commit(lambda: notify(queues, using=using), using=using, robust=True)
+LOOK_BACK = 8
+"""How many of a transaction's latest callbacks are searched for a notice that says the same already."""
 
 
-def notify(queues: Sequence[str], *, using: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a transaction does after its commit; ``queues`` are those with new jobs."""
+
+    queues: frozenset[str]
+    using: str
+
+    def __call__(self) -> None:
+        """Notify."""
+        notify(sorted(self.queues), using=self.using)
+
+
+def notify_after_commit(queues: Collection[str], *, using: str) -> None:
+    """Wake the workers that sleep on these queues once the present transaction has committed.
+
+    Once for a queue, however often its transaction enqueues.  A caller without autocommit and without
+    ``atomic`` commits unseen by Django: the workers poll.
+    """
+    connection = connections[using]
+    by_hand = not connection.in_atomic_block and not connection.get_autocommit()
+    notice = Notice(frozenset(queues), using)
+    if queues and not by_hand and not _is_pending(notice, connection):
+        transaction.on_commit(notice, using=using, robust=True)
+
+
+def _is_pending(notice: Notice, connection: Any) -> bool:
+    # A callback of an inner savepoint may still be dropped; one of the present savepoints commits as they do.
+    present = set(connection.savepoint_ids)
+    return any(
+        isinstance(callback, Notice) and notice.queues <= callback.queues and savepoints <= present
+        for savepoints, callback, *_ in connection.run_on_commit[-LOOK_BACK:]
+    )
+
+
+def notify(queues: Collection[str], *, using: str) -> None:
     """Wake the workers that sleep on these queues; polling finds the jobs if this fails."""
     try:
         with connections[using].cursor() as cursor:
