@@ -1,0 +1,218 @@
+"""NOTIFY: after the commit, only when somebody sleeps on that queue, once, and never needed."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, transaction
+from django.test import override_settings
+
+from django_pgqueue import sql, wakeups
+from django_pgqueue.compat import task_backends
+
+from .support import status_of
+from .tasks import mail, ok
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("invariants")]
+
+END = "the end of what was heard"
+Heard = Callable[[], list[str]]
+
+
+@pytest.fixture
+def heard(connect: Callable[[], psycopg.Connection]) -> Heard:
+    """Return, when called, the payloads that a listener has heard since the last call, in order."""
+    listener = connect()
+    listener.execute(sql.LISTEN)
+
+    def heard() -> list[str]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [sql.CHANNEL, END])
+        payloads = []
+        for notice in listener.notifies(timeout=10):
+            if notice.payload == END:
+                return payloads
+            payloads.append(notice.payload)
+        raise AssertionError("the listener heard nothing at all")
+
+    return heard
+
+
+@pytest.fixture
+def sleeper(connect: Callable[[], psycopg.Connection]) -> Callable[..., psycopg.Connection]:
+    """Make a session that sleeps on queues."""
+
+    def sleep(*queues: str) -> psycopg.Connection:
+        session = connect()
+        for queue in queues:
+            session.execute(sql.SLEEP, {"queue": queue})
+        return session
+
+    return sleep
+
+
+def test_nobody_asleep_no_notice(heard: Heard) -> None:
+    ok.enqueue()
+    assert heard() == []
+
+
+def test_a_sleeper_is_woken_with_the_name_of_its_queue(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    sleeper("default")
+    ok.enqueue()
+    mail.enqueue("a@example.org")
+    assert heard() == ["default"]
+
+
+def test_who_serves_any_queue_is_woken_by_each(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    sleeper("*")
+    ok.enqueue()
+    mail.enqueue("a@example.org")
+    assert heard() == ["default", "emails"]
+
+
+def test_after_the_commit_only(
+    heard: Heard, sleeper: Callable[..., Any], django_assert_num_queries: Any
+) -> None:
+    sleeper("default")
+    with transaction.atomic():
+        with django_assert_num_queries(2) as queries:
+            ok.enqueue()
+            ok.enqueue()
+        assert not any("notify" in query["sql"] for query in queries)
+    assert heard() == ["default"]
+
+
+def test_never_after_a_rollback(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    sleeper("default")
+    with suppress(ZeroDivisionError), transaction.atomic():
+        ok.enqueue()
+        raise ZeroDivisionError
+    with transaction.atomic(), suppress(ZeroDivisionError), transaction.atomic():
+        ok.enqueue()
+        raise ZeroDivisionError
+    assert heard() == []
+
+
+def test_one_notice_for_each_queue_of_a_bulk(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    sleeper("default", "emails")
+    calls = [(ok, (), {})] * 5 + [(mail, ("a@example.org",), {})] * 5
+    with transaction.atomic():
+        task_backends["default"].enqueue_many(calls)
+    assert sorted(heard()) == ["default", "emails"]
+
+
+def test_one_notice_for_a_queue_and_a_transaction(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    sleeper("default", "emails")
+    with transaction.atomic():
+        for _ in range(20):
+            ok.enqueue()
+            with transaction.atomic():
+                ok.enqueue()
+            mail.enqueue("a@example.org")
+    assert heard() == ["default", "emails"]
+
+
+def test_a_notice_of_a_savepoint_that_was_rolled_back_does_not_stand_for_others(
+    heard: Heard, sleeper: Callable[..., Any]
+) -> None:
+    sleeper("default")
+    with transaction.atomic():
+        with suppress(ZeroDivisionError), transaction.atomic():
+            ok.enqueue()
+            raise ZeroDivisionError
+        ok.enqueue()
+    assert heard() == ["default"]
+    with transaction.atomic():
+        with transaction.atomic():
+            ok.enqueue()
+        ok.enqueue()
+    assert set(heard()) == {"default"}
+
+
+@pytest.mark.parametrize("run_after", [timedelta(seconds=5), datetime(2031, 1, 1, tzinfo=UTC)], ids=str)
+def test_never_for_a_job_of_the_future(heard: Heard, sleeper: Callable[..., Any], run_after: Any) -> None:
+    sleeper("default", "*")
+    ok.using(run_after=run_after).enqueue()
+    assert heard() == []
+
+
+def test_a_sleeper_that_woke_or_died_is_not_woken(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    awake, dead = sleeper("default"), sleeper("default")
+    awake.execute(sql.AWAKE, {"queue": "default"})
+    dead.close()
+    ok.enqueue()
+    assert heard() == []
+
+
+def test_an_enqueuers_own_try_is_not_taken_for_a_sleeper(
+    heard: Heard, sleeper: Callable[..., Any], second_connection: psycopg.Connection
+) -> None:
+    second_connection.execute(sql.NOTIFY_SLEEPERS, {"queues": ["default"]})
+    ok.enqueue()
+    assert heard() == []
+    sleeper("default")
+    ok.enqueue()
+    assert heard() == ["default"]
+
+
+def test_who_falls_asleep_during_a_transaction_is_woken_at_its_commit(
+    heard: Heard, sleeper: Callable[..., Any]
+) -> None:
+    """Asked before the commit nobody would be asleep yet, and the sleeper's last look would miss the job."""
+    with transaction.atomic():
+        ok.enqueue()
+        sleeper("default")
+    assert heard() == ["default"]
+
+
+def test_the_option_turns_it_off(heard: Heard, sleeper: Callable[..., Any]) -> None:
+    sleeper("default")
+    off = {"BACKEND": "django_pgqueue.backend.PgQueueBackend", "OPTIONS": {"notify": False}}
+    with override_settings(TASKS={"default": off}):
+        ok.enqueue()
+    assert heard() == []
+
+
+def test_a_notice_that_fails_is_logged_and_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sql, "NOTIFY_SLEEPERS", "SELECT 1/0 WHERE %(queues)s::text[] IS NOT NULL")
+    with caplog.at_level(logging.WARNING, "django_pgqueue"):
+        result = ok.enqueue()
+    assert status_of(int(result.id)) == "ready"
+    assert "notify_failed queues=default" in caplog.text
+
+
+def test_a_lost_connection_at_the_notice_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*args: Any) -> Any:
+        raise OperationalError("the connection is lost")
+
+    with transaction.atomic():
+        result = ok.enqueue()
+        monkeypatch.setattr(connection, "cursor", lost)
+    monkeypatch.undo()
+    assert status_of(int(result.id)) == "ready"
+
+
+@pytest.fixture
+def manual_transactions() -> Iterator[None]:
+    """Autocommit off: the caller commits by hand."""
+    transaction.set_autocommit(False)
+    yield
+    transaction.rollback()
+    transaction.set_autocommit(True)
+
+
+def test_a_caller_who_commits_by_hand_can_enqueue(manual_transactions: None) -> None:
+    result = ok.enqueue()
+    transaction.commit()
+    assert status_of(int(result.id)) == "ready"
+
+
+def test_notify_of_nothing_asks_nothing(django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0):
+        wakeups.notify_after_commit([], using="default")
