@@ -41,8 +41,8 @@ _NETWORK = {
     "tcp_user_timeout": 10_000,
 }
 
-# The server says that this very statement text or row cannot be stored; a new connection will not help.
-ROW_ERRORS = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError)
+# The server says that what is in a row cannot be stored; neither time nor a new connection will help.
+ROW_ERRORS = (psycopg.DataError, psycopg.IntegrityError)
 _POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 
 
@@ -77,11 +77,11 @@ class PrivateConnection:
         self._busy_since = time.monotonic()
         try:
             yield self._open()
-        except ROW_ERRORS as error:
-            self._note_failure(error, lost=isinstance(error, _POOLER_ERRORS))
+        except ROW_ERRORS:
             raise
         except (psycopg.Error, OSError) as error:
-            self._note_failure(error, lost=True)
+            # A missing table or privilege is nobody's row's fault: to be tried again, later, like an outage.
+            self._note_failure(error)
             if isinstance(error, OSError):
                 raise psycopg.OperationalError(str(error)) from error
             raise
@@ -132,7 +132,7 @@ class PrivateConnection:
                 log("reconnected", connection=self.name, alias=self.alias)
         return self._connection
 
-    def _note_failure(self, error: Exception, *, lost: bool) -> None:
+    def _note_failure(self, error: Exception) -> None:
         now = time.monotonic()
         if isinstance(error, _POOLER_ERRORS) and self._prepared:
             log(
@@ -142,11 +142,10 @@ class PrivateConnection:
                 reason="a pooler is in between",
             )
             self._prepared = False
-        if lost:
-            self.close()
-            self._not_before = now + self._delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
-            self._delay = min(self._delay * 2, LAST_DELAY)
-        if lost and (self.last_failure is None or now - self.last_failure > 1.0):
+        self.close()
+        self._not_before = now + self._delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+        self._delay = min(self._delay * 2, LAST_DELAY)
+        if self.last_failure is None or now - self.last_failure > 1.0:
             log("connection_lost", logging.WARNING, connection=self.name, alias=self.alias, error=error)
         self.last_failure = now
 

@@ -45,6 +45,8 @@ PROGRESS_EVERY = 0.5
 """Seconds between two writes of progress, unless something else is written anyway."""
 LOCKED_PAUSE = 0.2
 """Seconds before a row that somebody else had locked is tried again."""
+REFUSED_PAUSE = 1.0
+"""Seconds that a job is kept from coming straight back while an earlier attempt of it still runs here."""
 RESERVE = 64
 """Entries of the board that prefetching leaves alone."""
 
@@ -74,7 +76,7 @@ class Engine:
         self._free = list(range(CAPACITY - 1, -1, -1))
         self._in_runners = 0
         self._suspect_since: float | None = None
-        self._refused: list[Released] = []
+        self._refused: list[tuple[float, Released]] = []
         self._look_at = 0.0
         self._progressed: dict[int, Execution] = {}
         self._progress_at = 0.0
@@ -116,7 +118,7 @@ class Engine:
         self.wake()
 
     def _done(self) -> bool:
-        if self.held or self.unsettled:
+        if self.held or self.unsettled or self._refused:
             return False
         return self.stop_by is not None or self.drained or self.quota == 0
 
@@ -129,7 +131,7 @@ class Engine:
                 if self.unsettled or self.runners.waiting
                 else max(min(self.stop_by - time.monotonic(), 0.5), 0.01)
             )
-        if self.unsettled:
+        if self.unsettled or self._refused:
             return LOCKED_PAUSE
         return max(self._look_at - time.monotonic(), 0.0) if self._wanted() else self.config.poll_interval
 
@@ -164,13 +166,13 @@ class Engine:
         may_claim = self.stop_by is None and (now >= self._look_at or self.unsettled)
         limit = self._wanted() if may_claim else 0
         progress = bool(self._progressed) and now >= self._progress_at
-        if not (self.unsettled or self._refused or limit or progress or self._suspect_since):
+        if not (self.unsettled or self._due_refusals() or limit or progress or self._suspect_since):
             return
         try:
             self._write(limit)
         except ROW_ERRORS as error:
             log("settle_refused", logging.ERROR, error=error, rows=len(self.unsettled))
-            self._look_at = now + self.prefetch.poll_pause()  # a missing table is missing the next moment too
+            self._look_at = now + self.prefetch.poll_pause()
             self._settle_one_by_one()
         except psycopg.Error:
             self._suspect_since = self._suspect_since or now
@@ -235,7 +237,7 @@ class Engine:
         job = execution.job
         if job.job_id in self.held:
             # An earlier attempt of it still runs here: its lease was lost, and the row came back to us.
-            self._refused.append(Released(job.fence, None))
+            self._refused.append((time.monotonic() + REFUSED_PAUSE, Released(job.fence, None)))
             return
         execution.entry = self._free.pop()
         self.board.publish(execution.entry, job.fence)
@@ -245,8 +247,12 @@ class Engine:
             self.quota -= 1
         self.runners.submit(execution)
 
+    def _due_refusals(self) -> list[Released]:
+        now = time.monotonic()
+        return [refusal for due, refusal in self._refused if due <= now or self.stop_by is not None]
+
     def _note_look(self, found: int, empty: bool) -> None:
-        if not empty or self._refused:
+        if not empty:
             self.board.set("sleeping", 0)
             if found == 0:
                 self._look_at = time.monotonic() + self.config.poll_interval / 4
@@ -288,7 +294,7 @@ class Engine:
         unknown.decide(batch, patience=self.config.unknown_task_patience, connection=connection)
         now = time.monotonic()
         settlements: list[Settlement] = [self._settlement(execution, now) for execution in batch]
-        settlements += self._refused
+        settlements += self._due_refusals()
         if not settlements:
             return {}
         return Job.objects.settle(settlements, worker=self.identity, connection=connection)
@@ -301,7 +307,7 @@ class Engine:
         return Released(execution.job.fence, now - execution.started, "interrupted: the worker was stopped")
 
     def _apply(self, batch: list[Execution], answers: dict[Fence, Answer]) -> None:
-        self._refused.clear()
+        self._refused = [(due, refusal) for due, refusal in self._refused if refusal.fence not in answers]
         self.unsettled = self.unsettled[len(batch) :]
         finished = []
         for execution in batch:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import psycopg
 
 from .. import leases, maintenance
-from ..connections import PrivateConnection
+from ..connections import ROW_ERRORS, PrivateConnection
 from ..events import log
 from ..records import Fence, Renewal, WorkerIdentity
 from .board import CANCEL_REQUESTED, DEAD, FREE, LIVE, LOST, QUIT, Board, Held
@@ -190,7 +190,7 @@ class Keeper:
                     duty.run(connection)
             except psycopg.Error as error:
                 duty.postpone()
-                if isinstance(error, psycopg.ProgrammingError):
+                if isinstance(error, ROW_ERRORS):
                     log("maintenance_failed", logging.ERROR, duty=duty.name, error=error)
                 continue
             except Exception as error:  # noqa: BLE001 - one broken duty must not end the others
