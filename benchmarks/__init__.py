@@ -1,0 +1,1 @@
+"""Benchmarks: ``python -m benchmarks NAME [--json FILE]``, counted from outside, on a durable server."""
