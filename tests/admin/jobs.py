@@ -23,7 +23,8 @@ def with_attempts(count: int) -> int:
         f"""INSERT INTO {sql.ATTEMPT} (job_id, number, lease_version, lease_token, worker_id, host, pid,
                 started_at, finished_at, outcome, exception_class, message, traceback, fingerprint, log_tail)
             SELECT %s, number, number, gen_random_uuid(), 'worker-1', 'host-1', 1,
-                now() - interval '1 s', now(), 'failed', 'builtins.ValueError', 'message ' || number, 'Traceback ' || number, '', ''
+                now() - interval '1 s', now(), 'failed', 'builtins.ValueError', 'message ' || number,
+                'Traceback', '', ''
             FROM generate_series(1, %s) AS number
             RETURNING 1""",
         [job_id, count],

@@ -37,7 +37,14 @@ def test_exact_number_is_told_when_it_was_counted(boss: Client) -> None:
 
 def test_pages_end_at_the_limit_and_say_so(boss: Client, small_limit: int) -> None:
     job_ids = enqueue_many(130)
-    page = text_of(boss.get(LIST + "?p=3&queue=default"))
+    with CaptureQueriesContext(connection) as queries:
+        page = text_of(boss.get(LIST + "?p=3&queue=default"))
+    looks = [
+        query["sql"]
+        for query in queries
+        if 'WHERE "django_pgqueue_job"."queue" = \'default\'' in query["sql"]
+    ]
+    assert [statement[-9:] for statement in looks] == ["LIMIT 121"]
     assert ids_of_list(page) == job_ids[::-1][100:120]
     assert "more than 120 jobs" in page
     assert "The pages end at 120 jobs; filters reach the others." in page
