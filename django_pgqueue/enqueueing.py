@@ -105,13 +105,16 @@ def checked_json(value: Any, name: str, task: Task, limit: int) -> str:
     """Return JSON text of arguments; raises InvalidArguments that names the bad one."""
     try:
         check_json(value, name)
-        text = dump_json(value)
     except RecursionError:
         raise InvalidArguments(
             f"{task.module_path}: {name} is nested too deeply to be stored as JSON"
         ) from None
     except ValueError as error:
         raise InvalidArguments(f"{task.module_path}: {error}") from None
+    try:
+        text = dump_json(value)
+    except ValueError as error:  # a number of more digits than Python writes
+        raise InvalidArguments(f"{task.module_path}: {name}: {error}") from None
     if len(text) * 4 > limit and len(text.encode()) > limit:
         raise InvalidArguments(
             f"{task.module_path}: {name} takes {len(text.encode()):,} bytes as JSON; "

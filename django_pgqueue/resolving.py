@@ -2,11 +2,11 @@
 
 from datetime import datetime
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
 from django.core.signals import setting_changed
-from django.utils.module_loading import import_string
 
 from .compat import Task
 from .exceptions import UnknownTask
@@ -44,19 +44,19 @@ setting_changed.connect(_forget_aliases)
 
 @lru_cache(maxsize=4096)
 def _import_task(path: str) -> Task:
-    module_path = path.rpartition(".")[0]
+    module_path, _, name = path.rpartition(".")
     if not module_path:
         raise UnknownTask(f"no worker knows this task: {path} is not a dotted path")
     try:
-        found = import_string(path)
-    except ImportError as error:
-        missing = getattr(error, "name", None)
-        belongs = missing is None or module_path == missing or module_path.startswith(f"{missing}.")
-        if belongs and not isinstance(error.__cause__, (ImportError, type(None))):
-            belongs = isinstance(error.__cause__, AttributeError)
-        if not belongs:
+        module = import_module(module_path)
+    except ModuleNotFoundError as error:
+        # The module itself or a package above it; what it imports in its turn is an error of its own.
+        if not f"{module_path}.".startswith(f"{error.name}."):
             raise
         raise UnknownTask(f"no worker knows this task: {path} ({error})") from None
+    if not hasattr(module, name):
+        raise UnknownTask(f"no worker knows this task: {path} ({module_path} has no {name!r})")
+    found = getattr(module, name)
     if not isinstance(found, Task):
         raise UnknownTask(f"no worker knows this task: {path} is a {type(found).__name__}, not a task")
     return found
@@ -69,7 +69,7 @@ def task_of(job: Job) -> Task:
     """
     try:
         task = resolve_task(job.task_path)
-    except Exception:  # noqa: BLE001 - a module may raise anything at import; the result is still readable
+    except (Exception, SystemExit):  # noqa: BLE001 - raised by a module at its import
         return stand_in(job)
     return bound_task(task, job.backend, job.queue, job.priority, job.run_after)
 
