@@ -31,19 +31,22 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
 
 # --- enqueue ---------------------------------------------------------------------------------------
 
-# The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order.
+# The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order.  The clock is
+# asked once for each job, so that a delay of nothing makes a ready one.
 _GIVEN_JOBS = f"""
 WITH given AS MATERIALIZED (
-    SELECT nextval(pg_get_serial_sequence('{JOB}', 'id')) AS id, clock_timestamp() AS enqueued_at,
+    SELECT nextval(pg_get_serial_sequence('{JOB}', 'id')) AS id, enqueued_at,
            task_path, args, kwargs, queue, priority,
-           coalesce(run_after, clock_timestamp() + make_interval(secs => delay)) AS run_after,
+           coalesce(run_after, enqueued_at + make_interval(secs => delay)) AS run_after,
            metadata, max_attempts, timeout, backoff_base, backoff_cap, unique_key
-    FROM unnest(%(task_path)s::text[], %(args)s::text[], %(kwargs)s::text[], %(queue)s::text[],
-                %(priority)s::int[], %(run_after)s::timestamptz[], %(delay)s::float8[], %(metadata)s::text[],
-                %(max_attempts)s::int[], %(timeout)s::float8[], %(backoff_base)s::float8[],
-                %(backoff_cap)s::float8[], %(unique_key)s::text[])
-         AS given(task_path, args, kwargs, queue, priority, run_after, delay, metadata, max_attempts,
-                  timeout, backoff_base, backoff_cap, unique_key)
+    FROM (SELECT *, clock_timestamp() AS enqueued_at
+          FROM unnest(%(task_path)s::text[], %(args)s::text[], %(kwargs)s::text[], %(queue)s::text[],
+                      %(priority)s::int[], %(run_after)s::timestamptz[], %(delay)s::float8[],
+                      %(metadata)s::text[], %(max_attempts)s::int[], %(timeout)s::float8[],
+                      %(backoff_base)s::float8[], %(backoff_cap)s::float8[], %(unique_key)s::text[])
+               AS given(task_path, args, kwargs, queue, priority, run_after, delay, metadata, max_attempts,
+                        timeout, backoff_base, backoff_cap, unique_key)
+         ) AS given
 )"""
 
 _INSERT_JOB = f"""
