@@ -1,14 +1,21 @@
 """Fixtures for all tests; the server is in postgres.py, waiting in waiting.py, rows come from support.py."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from django.db import connection
 
 from devtools.databases import database_url
+from devtools.environments import ROOT
 
 from .support import assert_invariants
 from .waiting import wait_until
@@ -108,3 +115,42 @@ def waits(pid: int, session: psycopg.Connection | None = None) -> bool:
     with (session or connection).cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE pid = %s AND NOT granted)", [pid])
         return cursor.fetchone()[0]
+
+
+# --- other projects' settings: a process of its own
+
+SETTINGS = """
+from tests.settings import *
+import json, os
+ROOT_URLCONF = "other_settings"
+urlpatterns = []
+globals().update(json.loads(os.environ["OTHER_SETTINGS"]))
+DATABASES["default"]["OPTIONS"].update(json.loads(os.environ["DATABASE_OPTIONS"]))
+"""
+
+
+@pytest.fixture
+def manage(tmp_path: Path, transactional_db: None) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a management command, or Python code, under other settings and database options."""
+    (tmp_path / "other_settings.py").write_text(SETTINGS)
+
+    def run(
+        *arguments: str,
+        code: str = "",
+        options: dict[str, Any] | None = None,
+        url: str | None = None,
+        **settings: Any,
+    ) -> subprocess.CompletedProcess[str]:
+        environ = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
+            "DJANGO_SETTINGS_MODULE": "other_settings",
+            "DATABASE_URL": url or database_url(connection.settings_dict),
+            "OTHER_SETTINGS": json.dumps(settings),
+            "DATABASE_OPTIONS": json.dumps(options or {}),
+        }
+        command = [sys.executable, "-c", f"import django; django.setup()\n{code}"]
+        if arguments:
+            command = [sys.executable, "-m", "django", *arguments]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
+
+    return run

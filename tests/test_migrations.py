@@ -1,9 +1,7 @@
 """The migrations: complete under any settings, reversible, in any schema, and safe on a live table."""
 
-import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from django_pgqueue import sql
 from .support import fetch
 
 MIGRATIONS = Path(django_pgqueue.__file__).parent / "migrations"
-ROOT = MIGRATIONS.parent.parent
 
 # A later migration belongs here once it is known to take no lock that stops a worker for more than a moment:
 # indexes CONCURRENTLY, constraints NOT VALID first, columns that are NULL or have a constant default; and to
@@ -39,43 +36,7 @@ def test_no_migration_names_a_schema() -> None:
         assert "SET SCHEMA" not in path.read_text().upper()
 
 
-# --- other projects' settings: each in a process of its own
-
-SETTINGS = """
-from tests.settings import *
-import json, os
-ROOT_URLCONF = "other_settings"
-urlpatterns = []
-globals().update(json.loads(os.environ["OTHER_SETTINGS"]))
-DATABASES["default"]["OPTIONS"].update(json.loads(os.environ["DATABASE_OPTIONS"]))
-"""
-
-
-@pytest.fixture
-def manage(tmp_path: Path, transactional_db: None) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a management command, or Python code, under other settings and database options."""
-    (tmp_path / "other_settings.py").write_text(SETTINGS)
-
-    def run(
-        *arguments: str,
-        code: str = "",
-        options: dict[str, Any] | None = None,
-        url: str | None = None,
-        **settings: Any,
-    ) -> subprocess.CompletedProcess[str]:
-        environ = os.environ | {
-            "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
-            "DJANGO_SETTINGS_MODULE": "other_settings",
-            "DATABASE_URL": url or database_url(connection.settings_dict),
-            "OTHER_SETTINGS": json.dumps(settings),
-            "DATABASE_OPTIONS": json.dumps(options or {}),
-        }
-        command = [sys.executable, "-c", f"import django; django.setup()\n{code}"]
-        if arguments:
-            command = [sys.executable, "-m", "django", *arguments]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
-
-    return run
+# --- other projects' settings
 
 
 @pytest.mark.parametrize("settings", [

@@ -130,6 +130,13 @@ def test_mixed_times_in_one_statement() -> None:
     ]
 
 
+def test_a_delay_of_nothing_makes_a_ready_job() -> None:
+    rows = Job.objects.enqueue_many([replace(NEW, delay=0.0)] * 500, backend="default")
+    assert {status_of(row.job_id) for row in rows[::50]} == {"ready"}
+    assert fetch("SELECT DISTINCT status FROM django_pgqueue_jobstate") == [{"status": "ready"}]
+    assert all(row.run_after == row.enqueued_at for row in rows)
+
+
 def test_a_delay_counts_from_now_by_the_databases_clock_not_from_the_transactions_start() -> None:
     (start,) = fetch("SELECT now() AS at")
     row = Job.objects.enqueue(replace(NEW, delay=60.0), backend="default")
