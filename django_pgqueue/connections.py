@@ -1,7 +1,7 @@
 """The queue's own connections: private to a process, persistent, prepared, READ COMMITTED.
 
 The queue's SQL never runs on the connection of a task, which the task may close, break or leave in
-a transaction.  A private connection is made from Django's parameters (role and time zone too), ends
+a transaction.  A private connection is made from Django's parameters (the role too), ends
 no worker when it breaks, and cannot hang for ever: a watchdog shuts its socket down.
 """
 

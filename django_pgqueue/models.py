@@ -1,9 +1,9 @@
 """Three tables: what was asked (Job), where it stands (JobState), what happened (Attempt).
 
-Job is wide, inserted once and never updated.  JobState is narrow and the only hot table.  Attempt
-is append-only, one row for each attempt that ended.  No foreign key constraints hold the three
-together (they cost a quarter of the throughput and lock rows that SKIP LOCKED then skips): the
-verbs of the manager are the only writers, and they insert and delete the three together.
+Job is wide and written once; only ``replace`` of a waiting job updates it.  JobState is narrow and the
+only hot table.  Attempt is append-only, one row for each attempt that ended.  No foreign key constraints
+hold the three together (they cost a quarter of the throughput and lock rows that SKIP LOCKED then skips):
+the verbs of the manager are the only writers, and they insert and delete the three together.
 
 Rows change through ``Job.objects`` (see ``managers``) and in no other way.
 """

@@ -46,6 +46,10 @@ class Transition:
 TRANSITIONS = (
     Transition("enqueue", None, READY),
     Transition("enqueue", None, SCHEDULED, when="run_after lies ahead"),
+    Transition("replace", SCHEDULED, SCHEDULED, when="same unique key, run_after lies ahead"),
+    Transition("replace", SCHEDULED, READY, when="same unique key"),
+    Transition("replace", READY, READY, when="same unique key"),
+    Transition("replace", READY, SCHEDULED, when="same unique key, run_after lies ahead"),
     Transition("promote", SCHEDULED, READY, when="run_at has come"),
     Transition("claim", READY, RUNNING),
     Transition("renew", RUNNING, RUNNING),

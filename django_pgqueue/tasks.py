@@ -81,6 +81,8 @@ class PgQueueTask(_TaskBase[P, R]):
     def __post_init__(self) -> None:
         _normalise(self)
         super().__post_init__()
+        if self.delay is not None and not self.get_backend().supports_defer:
+            raise InvalidTask("Backend does not support run_after.")
 
     def using(self, *, run_after: datetime | timedelta | None = None, **changes: Any) -> "PgQueueTask[P, R]":
         """Return a copy with other options; None means unchanged.

@@ -13,7 +13,7 @@ import pytest
 
 from django_pgqueue import states
 from django_pgqueue.models import Job
-from django_pgqueue.records import Fence
+from django_pgqueue.records import Fence, NewJob
 from django_pgqueue.states import (
     CANCELLED,
     DEAD,
@@ -47,6 +47,7 @@ from .support import (
 pytestmark = pytest.mark.django_db
 
 HOUR = 3600.0
+KEY = "the only job"
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Situation:
             cancel_requested=self.asked_to_cancel,
             lease=OVER if self.lease_over else HOUR,
             due=self.due,
+            unique_key=KEY,
         )
         return fence_of(made.job_id)
 
@@ -121,6 +123,15 @@ def _retry(fence: Fence) -> bool:
     return report.skipped == []
 
 
+def _replace(**values: Any) -> Callable[[Fence], bool]:
+    def act(fence: Fence) -> bool:
+        row = Job.objects.replace(NewJob("tests.tasks.ok", unique_key=KEY, **values))
+        assert row is None or (row.job_id, row.inserted) == (fence.job_id, False)
+        return row is not None
+
+    return act
+
+
 def _prune(age: float) -> Callable[[Fence], bool]:
     def act(fence: Fence) -> bool:
         return [
@@ -131,6 +142,8 @@ def _prune(age: float) -> Callable[[Fence], bool]:
 
 
 FORMS: dict[str, Callable[[Fence], bool]] = {
+    "replace": _replace(),
+    "replace, later": _replace(delay=HOUR),
     "promote": lambda fence: Job.objects.promote(limit=10) != [],
     "promote, now": lambda fence: Job.objects.promote_now([fence.job_id]) != [],
     "claim": lambda fence: claim_queue() != [],
@@ -174,6 +187,10 @@ ENDS_OF_RUNNING = {
 ONLY_WITH_LEASE_OVER = {"rescue"}
 # Any other job; what is not named changes nothing.
 OTHERS = {
+    ("replace", SCHEDULED): READY,
+    ("replace", READY): READY,
+    ("replace, later", SCHEDULED): SCHEDULED,
+    ("replace, later", READY): SCHEDULED,
     ("promote", SCHEDULED): READY,  # only when due
     ("promote, now", SCHEDULED): READY,
     ("claim", READY): RUNNING,
@@ -216,16 +233,18 @@ def test_verb_on_state(form: str, before: Situation) -> None:
     else:
         assert said_so
         assert status_of(fence.job_id) == target
-        _assert_one_step(rows, rows_of(fence.job_id), outcome)
+        _assert_one_step(rows, rows_of(fence.job_id), outcome, replaced=form.startswith("replace"))
     assert_invariants()
 
 
-def _assert_one_step(before: dict[str, Any], after: dict[str, Any], outcome: str | None) -> None:
+def _assert_one_step(
+    before: dict[str, Any], after: dict[str, Any], outcome: str | None, replaced: bool
+) -> None:
     """Check what holds of any change of one job."""
     if not after["state"]:
         assert after == {"job": [], "state": [], "attempts": []}
         return
-    assert after["job"] == before["job"], "a job is never updated"
+    assert after["job"] == before["job"] or replaced, "no other verb updates a job"
     assert after["attempts"][: len(before["attempts"])] == before["attempts"], "attempts are only appended"
     assert [row["outcome"] for row in after["attempts"][len(before["attempts"]) :]] == (
         [outcome] if outcome else []
@@ -233,7 +252,7 @@ def _assert_one_step(before: dict[str, Any], after: dict[str, Any], outcome: str
     (old,), (new,) = before["state"], after["state"]
     assert new["lease_version"] - old["lease_version"] == (new["status"] == RUNNING != old["status"])
     charged = outcome in states.CHARGED or outcome in (SUCCEEDED, CANCELLED)
-    if old["status"] in states.LIVE:
+    if old["status"] in states.LIVE and not replaced:
         left = old["attempts_allowed"] - old["attempts"]
         assert new["attempts_allowed"] - new["attempts"] == left - charged
 

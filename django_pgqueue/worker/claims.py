@@ -17,7 +17,7 @@ from ..records import HEAD, Claimed, Cursor
 
 SWEEP_SHARE = 0.1
 """Part of the time that may go into sweeping."""
-SWEEP_AT_LEAST_EVERY = 2.0
+SWEEP_AT_LEAST_EVERY = 5.0
 """Seconds: the longest that a job may wait before the cursor."""
 QUEUES_KNOWN_FOR = 1.0
 """Seconds for which the list of queues with ready jobs is kept, when any queue is served."""
@@ -36,7 +36,7 @@ class QueueCursor:
         """Return where the next claim begins; ``HEAD`` for a sweep."""
         since = now - self.swept_at
         cheap = self.sweep_cost <= SWEEP_SHARE * since
-        if self.must_sweep or cheap or since >= max(SWEEP_AT_LEAST_EVERY, self.sweep_cost / SWEEP_SHARE):
+        if self.must_sweep or cheap or since >= SWEEP_AT_LEAST_EVERY:
             return HEAD
         return self.after
 

@@ -157,11 +157,7 @@ class Runners:
         if not self._may_start(execution):
             self.tray.put(execution)
             return
-        self.last_start = now = time.monotonic()
-        execution.started = now
-        if execution.job.timeout:
-            execution.deadline = now + execution.job.timeout
-        self.board.start(execution.entry, now, execution.deadline)
+        self.start(execution)
         cleanup.before_task()
         if not self._prepare(execution):
             return
@@ -171,6 +167,14 @@ class Runners:
         decision = self._run_sync(thread, execution)
         cleanup.after_task()
         self.finish(execution, decision)
+
+    def start(self, execution: Execution) -> None:
+        """Note, here and on the board, that the task starts now and when it must have ended."""
+        self.last_start = now = time.monotonic()
+        execution.started = now
+        if execution.job.timeout:
+            execution.deadline = now + execution.job.timeout
+        self.board.start(execution.entry, now, execution.deadline)
 
     def _prepare(self, execution: Execution) -> bool:
         try:
@@ -230,7 +234,9 @@ class CoroutineLoop:
 
     def submit(self, execution: Execution) -> None:
         """Run a coroutine task on the loop; waits while too many are under way."""
+        self._runners.board.start(execution.entry, execution.started or 0.0, 0.0)
         self._slots.acquire()
+        self._runners.start(execution)  # the wait for a place is not the task's time
         with self._starting:
             self.active += 1
             if self._loop is None:
