@@ -44,7 +44,12 @@ def is_lost(answer: Renewal) -> bool:
 
 
 def give_back(
-    fences_and_starts: Sequence[tuple[Fence, float]], *, worker: WorkerIdentity, reason: str, connection: Any
+    fences_and_starts: Sequence[tuple[Fence, float]],
+    *,
+    worker: WorkerIdentity,
+    reason: str,
+    jitter: float = 1.0,
+    connection: Any,
 ) -> list[Rescued]:
     """Take what a dead child held from it: what had started is charged, the rest goes back free.
 
@@ -57,7 +62,7 @@ def give_back(
     ]
     rescued: list[Rescued] = []
     for chunk in chunks(lost, ROWS):
-        rescued += Job.objects.rescue_worker(chunk, worker=worker, connection=connection)
+        rescued += Job.objects.rescue_worker(chunk, worker=worker, jitter=jitter, connection=connection)
     for job in rescued:
         level = logging.ERROR if job.status == "dead" else logging.WARNING
         log(

@@ -290,14 +290,18 @@ class JobManager(JobReadings):
 
     # --- rescue
 
-    def rescue(self, *, limit: int, server_up: float, connection: Connection = None) -> list[Rescued]:
+    def rescue(
+        self, *, limit: int, server_up: float, jitter: float = 1.0, connection: Connection = None
+    ) -> list[Rescued]:
         """Take running jobs whose lease is over from their workers; the attempts are charged.
 
-        Does nothing until the server has been up for ``server_up`` seconds.
+        Does nothing until the server has been up for ``server_up`` seconds.  ``jitter`` is the part of the
+        delay that is left to chance; with 0 the next attempt waits for the longest that backoff can ask for.
         """
         params = {
             "limit": limit,
             "server_up": server_up,
+            "jitter": jitter,
             "host": "",
             "pid": None,
             "exception_class": "django_pgqueue.exceptions.LeaseExpired",
@@ -305,9 +309,17 @@ class JobManager(JobReadings):
         return [Rescued(*row) for row in run(connection or self._write_connection(), sql.RESCUE, params)]
 
     def rescue_worker(
-        self, lost: Sequence[Released], *, worker: WorkerIdentity, connection: Connection = None
+        self,
+        lost: Sequence[Released],
+        *,
+        worker: WorkerIdentity,
+        jitter: float = 1.0,
+        connection: Connection = None,
     ) -> list[Rescued]:
-        """Take the jobs of a dead worker process: started ones are charged, the others go back."""
+        """Take the jobs of a dead worker process: started ones are charged, the others go back.
+
+        ``jitter``: see ``rescue``.
+        """
         connection = connection or self._write_connection()
         rescued: list[Rescued] = []
         started = [job for job in lost if job.started_ago is not None]
@@ -319,6 +331,7 @@ class JobManager(JobReadings):
                 "host": worker.host,
                 "pid": worker.pid,
                 "exception_class": "django_pgqueue.exceptions.WorkerDied",
+                "jitter": jitter,
             }
             rescued += [Rescued(*row) for row in run(connection, sql.RESCUE_WORKER, params)]
         if waiting:

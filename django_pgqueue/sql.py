@@ -473,7 +473,7 @@ _LOSE = f"""
            CASE WHEN cancel_requested THEN 'cancelled'
                 WHEN ended + 1 >= allowed THEN 'dead'
                 ELSE 'scheduled' END AS next_status,
-           random() * least(
+           (1 - %(jitter)s::float8 * random()) * least(
                {MAX_DELAY}, job.backoff_cap,
                least({MAX_DELAY}, job.backoff_base)
                    * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), {MAX_EXPONENT})

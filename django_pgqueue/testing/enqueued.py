@@ -146,10 +146,10 @@ def _instead(task: Task | None, backend: str | None, after: int) -> str:
     if len(jobs) > SHOWN:
         lines.append("  ... and more")
     waiting = [
-        hook
+        entry
         for connection in connections.all(initialized_only=True)
-        for _, hook, _ in connection.run_on_commit
-        if not getattr(hook, "__module__", "").startswith("django_pgqueue.")
+        for entry in connection.run_on_commit
+        if not getattr(entry[1], "__module__", "").startswith("django_pgqueue.")
     ]
     if waiting:
         lines.append(

@@ -101,7 +101,7 @@ class _InlineWorker:
         # Once, before the first job: a retry with no delay must not run in the run that failed it.
         while len(Job.objects.promote(limit=BATCH, connection=self.connection)) == BATCH:
             pass
-        Job.objects.rescue(limit=BATCH, server_up=0.0, connection=self.connection)
+        Job.objects.rescue(limit=BATCH, server_up=0.0, jitter=0.0, connection=self.connection)
 
     def _claim(self) -> Claimed | None:
         for queue in self.queues or Job.objects.ready_queues(connection=self.connection):
@@ -175,7 +175,9 @@ class _InlineWorker:
     def _bury(self, execution: InlineExecution, place: str) -> RanJob:
         held = [(execution.job.fence, execution.started or 1.0)]
         reason = f"died in a test: {place}"
-        rescued = leases.give_back(held, worker=self.identity, reason=reason, connection=self.connection)
+        rescued = leases.give_back(
+            held, worker=self.identity, reason=reason, jitter=0.0, connection=self.connection
+        )
         self.identity = new_identity()
         return self._report(execution, states.LOST, rescued[0].status if rescued else None)
 

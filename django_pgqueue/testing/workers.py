@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -189,7 +189,6 @@ def run_worker(
     poll: float = 0.1,
     grace: float = 5.0,
     settings: Mapping[str, Any] | None = None,
-    wait: bool = True,
 ) -> Iterator[WorkerProcess]:
     """Run a real worker while the block runs; times in seconds.
 
@@ -204,20 +203,17 @@ def run_worker(
             "A worker in another process sees only what has been committed: use TransactionTestCase, or "
             "pytest's transactional_db; or run_jobs(), which works inside the transaction."
         )
+    values: dict[str, Any] = {"backend": backend, "processes": processes, "threads": threads, "lease": lease}
+    values |= {"heartbeat": heartbeat, "poll": poll, "grace": grace}
     names = queues_of(chosen, queues)
-    times = {"lease": lease, "heartbeat": heartbeat, "poll": poll, "grace": grace}
-    arguments = [f"--backend={backend}", f"--processes={processes}", f"--threads={threads}"]
-    arguments += [f"--{name}={seconds}" for name, seconds in times.items()]
-    arguments += [f"--queues={','.join(names)}"] if names else []
+    if names:
+        values["queues"] = ",".join(names)
+    arguments = [f"--{name}={value}" for name, value in values.items()]
     worker = WorkerProcess(chosen, arguments, settings or {}, grace)
-    try:
-        if wait:
-            worker.wait_started()
+    with ExitStack() as stack:
+        stack.callback(worker.close)
+        stack.callback(worker.stop)
+        worker.wait_started()
         yield worker
         if not worker.ended:
             worker.check()
-    finally:
-        try:
-            worker.stop()
-        finally:
-            worker.close()

@@ -167,6 +167,16 @@ def test_progress_before_the_death_was_stored() -> None:
     assert result.attempts == 1
 
 
+def test_the_next_attempt_waits_for_the_longest_backoff() -> None:
+    tasks.pay.enqueue("ada")
+    with worker_dies("start"):
+        run_jobs()
+    forward_time(59)
+    assert not run_jobs()
+    forward_time(1.01)
+    assert run_jobs().outcomes == ["succeeded"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_the_same_with_commits() -> None:
     tasks.pay.enqueue("ada")

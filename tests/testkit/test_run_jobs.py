@@ -191,11 +191,13 @@ def test_ctrl_c_and_outcomes_of_the_test_go_through(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_lease_that_is_over_is_rescued_first() -> None:
-    (claimed,) = support.running(task_path=tasks.note.module_path, args="[1]", lease=30.0, backoff_base=0.0)
+    (claimed,) = support.running(task_path=tasks.note.module_path, args="[1]", lease=30.0, backoff_base=60.0)
     assert not run_jobs()
     forward_time(31)
-    run_jobs()
-    forward_time(3600)
+    assert not run_jobs()
+    forward_time(59)
+    assert not run_jobs()
+    forward_time(1.01)
     assert run_jobs().outcomes == ["succeeded"]
     assert support.outcomes_of(claimed.job_id) == ["lost", "succeeded"]
 
