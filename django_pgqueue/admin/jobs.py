@@ -207,6 +207,8 @@ class JobAdmin(admin.ModelAdmin):
             "state": state,
             "pill": page.status_pill(state.status) if state else None,
             "story": wording.story(state, job.now) if state else [],
+            "progress": wording.progress(state) if state else "",
+            "share_done": wording.share_done(state) if state else None,
             "last_error": page.last_error(job),
             "facts": page.facts(job),
             "payload": page.payload(job.pk),

@@ -136,6 +136,30 @@ def attempt_of(state: JobState) -> str:
     return _("%(number)d of %(allowed)d") % {"number": begun, "allowed": state.attempts_allowed}
 
 
+def share_done(state: JobState) -> int | None:
+    """Return the percentage that a task says it has done, from 0 to 100; None when it does not know."""
+    done, total = (_reported(state).get(name) for name in ("done", "total"))
+    if not isinstance(done, (int, float)) or not isinstance(total, (int, float)) or total <= 0:
+        return None
+    return int(min(max(done / total, 0.0), 1.0) * 100)
+
+
+def progress(state: JobState) -> str:
+    """Return what a task last said of its progress: "40 of 100: sending"; empty when it said nothing."""
+    report = _reported(state)
+    if "done" not in report:
+        return ""
+    numbers = f"{report['done']}"
+    if report.get("total") is not None:
+        numbers = _("%(done)s of %(total)s") % {"done": report["done"], "total": report["total"]}
+    message = str(report.get("message") or "")
+    return visible(f"{numbers}: {message}" if message else numbers)
+
+
+def _reported(state: JobState) -> dict[str, Any]:
+    return state.progress if isinstance(state.progress, dict) else {}
+
+
 def standing(state: JobState, now: datetime) -> str:
     """Return where a job stands, in a few words for the list: "for 12 s", "in 5 min"."""
     if state.status == states.SCHEDULED:
@@ -146,7 +170,9 @@ def standing(state: JobState, now: datetime) -> str:
     if state.status == states.RUNNING:
         if state.cancel_requested_at:
             return _("asked to stop")
-        return _("for %s") % age(since(state.claimed_at, now))
+        share = share_done(state)
+        running = _("for %s") % age(since(state.claimed_at, now))
+        return running if share is None else f"{running}, {share} %"
     return _("%s ago") % age(since(state.finished_at, now))
 
 

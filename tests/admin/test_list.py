@@ -34,24 +34,24 @@ def test_row_says_what_and_where(boss: Client) -> None:
         "7",
         "0 of 5",
     )
-    assert row["age"] == "0 s"
+    assert re.fullmatch(r"\d+ s", row["age"])
     assert row["last_error"] == ""
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("scheduled", "Scheduled in 59 min"),
-        ("ready", "Ready waiting 0 s"),
-        ("running", "Running for 0 s"),
-        ("succeeded", "Succeeded 1 s ago"),
-        ("dead", "Dead 1 s ago"),
-        ("cancelled", "Cancelled 0 s ago"),
+        ("scheduled", r"Scheduled in 59 min"),
+        ("ready", r"Ready waiting \d+ s"),
+        ("running", r"Running for \d+ s"),
+        ("succeeded", r"Succeeded \d+ s ago"),
+        ("dead", r"Dead \d+ s ago"),
+        ("cancelled", r"Cancelled \d+ s ago"),
     ],
 )
 def test_state_is_readable_without_its_colour(boss: Client, status: str, words: str) -> None:
     state = row_of(boss, make(status).job_id)["state"]
-    assert re.sub(r"^\W+ ", "", state) == words
+    assert re.fullmatch(r"\W " + words, state)
 
 
 def test_running_job_that_was_asked_to_stop_says_so(boss: Client) -> None:
