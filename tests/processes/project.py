@@ -47,6 +47,16 @@ def connect_bad_receivers() -> None:
     receivers.connect()
 
 
+def be_impatient() -> None:
+    """Wait for a silent database for some two seconds where it would be five, seven or fifteen."""
+    from django_pgqueue import connections  # noqa: PLC0415 - only where asked for
+    from django_pgqueue.worker import child, keeper, supervisor  # noqa: PLC0415
+
+    connections.STUCK_AFTER = 2.0
+    child.LAST_SETTLE = keeper.LAST_RESCUE = 1.0
+    supervisor.HARD_STOP = 2.0
+
+
 def run_ten_minutes_fast() -> None:
     """Show this process a wrong clock, wherever Python code could look."""
     real_time, real_now = time.time, timezone.now
@@ -59,5 +69,6 @@ STARTUPS = {
     "thread": start_thread,
     "die": die_in_children,
     "receivers": connect_bad_receivers,
+    "impatient": be_impatient,
     "fast_clock": run_ten_minutes_fast,
 }

@@ -412,6 +412,19 @@ def use_orm(context: JobContext) -> int:
 
 
 @task
+def use_orm_slowly(seconds: float) -> int:
+    """Keep the thread busy, so that every thread gets some of these."""
+    count = ContentType.objects.count()
+    pause(seconds)
+    return count
+
+
+@task
+def sleep_without_database(seconds: float) -> None:
+    pause(seconds)
+
+
+@task
 def count_groups(name: str) -> int:
     return Group.objects.filter(name=name).count()
 
@@ -505,6 +518,21 @@ async def raise_base_on_the_loop(name: str) -> None:
 
 
 # --- files
+
+
+@task(takes_context=True)
+def note_in_file(context: JobContext, path: str, seconds: float, fails: bool = False) -> None:
+    """Take a while, and note the beginning and the end in a file: for times without a database."""
+    _append(path, f"began {context.job_id} {context.fencing_token}")
+    pause(seconds)
+    _append(path, f"ended {context.job_id} {context.fencing_token}")
+    if fails:
+        raise ValueError("failed after its time")
+
+
+def _append(path: str, line: str) -> None:
+    with open(path, "ab", buffering=0) as file:
+        file.write(f"{line}\n".encode())
 
 
 @task
