@@ -34,6 +34,7 @@ _HEADER = {
         "pid": "q",
         "ready": "q",
         "backend": "q",
+        "claiming": "q",
         "quota": "q",
         "used": "q",
         "drained": "q",

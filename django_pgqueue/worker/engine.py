@@ -185,11 +185,12 @@ class Engine:
             self._write_progress(connection)
             answers = self._settle(batch, connection)
             claimed = time.monotonic()
-            jobs, empty = self.claimer.claim(limit, connection=connection) if limit else ([], False)
+            jobs, empty = self._claim(limit, connection) if limit else ([], False)
             again = [job.job_id for job in jobs if job.attempts]
             past = Job.objects.history(again, connection=connection) if again else {}
         # Only now it is durable.
         self._suspect_since = None
+        self.board.set("claiming", 0)
         self._apply(batch, answers)
         for job in jobs:
             self._start(self._execution(job, claimed, tuple(past.get(job.job_id, ()))))
@@ -215,6 +216,10 @@ class Engine:
         Job.objects.report_progress(reports, connection=connection)
 
     # --- claiming
+
+    def _claim(self, limit: int, connection: Any) -> tuple[list[Claimed], bool]:
+        self.board.set("claiming", 1)  # until its reply is here, jobs may be ours that nobody knows of
+        return self.claimer.claim(limit, connection=connection)
 
     def _wanted(self) -> int:
         if not self.beat_is_fresh():
@@ -267,10 +272,11 @@ class Engine:
             with self.connection.hot() as connection:
                 Job.objects.promote(limit=1000, connection=connection)
                 seconds = Job.objects.next_run_at(connection=connection)
-                jobs, empty = self.claimer.claim(1, connection=connection)
+                jobs, empty = self._claim(1, connection)
         except psycopg.Error:
             self._suspect_since = self._suspect_since or time.monotonic()
             return False
+        self.board.set("claiming", 0)
         for job in jobs:
             self._start(self._execution(job, time.monotonic()))
         self._look_at = 0.0
