@@ -63,6 +63,12 @@ class JobChangeList(ChangeList):
             return ""
         return _("Due next first.") if self.filter_order[0] == "state__run_at" else _("Ended last first.")
 
+    @property
+    def unreadable(self) -> list[str]:
+        """Return the titles of the filters whose values could not be read, and which so find nothing."""
+        forms = [(spec.title, spec.form) for spec in self.filter_specs if hasattr(spec, "form")]
+        return [title for title, form in forms if form.is_bound and not form.is_valid()]
+
     @cached_property
     def count_text(self) -> str:
         """Return how many jobs match, never claiming to have counted further than was looked."""

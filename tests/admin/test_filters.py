@@ -146,6 +146,7 @@ def test_range_that_cannot_be_read_finds_nothing_and_says_why(boss: Client, time
     page = text_of(boss.get(LIST, {"enqueued_at__range__gte_1": time}))
     assert ids_of_list(page) == []
     assert 'class="errorlist' in page
+    assert "The filter by time of enqueueing cannot be read" in page
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "1970-01-01"])
