@@ -19,11 +19,11 @@ from django.conf import settings
 from django.utils.timezone import get_default_timezone, make_naive
 
 from . import states
-from .compat import Task, TaskContext, TaskError, TaskResult, TaskResultStatus, normalize_json
+from .compat import Task, TaskContext, TaskResult, TaskResultStatus, normalize_json
 from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
-from .results import new_result
+from .results import JobError, new_result
 from .retries import Backoff, storable_delay
 from .storable import clean_name, clean_text, dump_json, dump_result, safe_str
 
@@ -164,7 +164,7 @@ def running_result(execution: Execution, task: Task) -> TaskResult:
         kwargs=job.kwargs,
         backend=job.backend,
         errors=[
-            TaskError(exception_class_path=past.exception_class, traceback=past.traceback or past.message)
+            JobError(exception_class_path=past.exception_class, traceback=past.traceback or past.message)
             for past in execution.past
             if past.outcome in states.CHARGED
         ],
@@ -405,7 +405,7 @@ def finished_result(execution: Execution, status: str) -> TaskResult | None:
     elif isinstance(execution.decision, Fail):
         failed = execution.decision
         result.errors.append(
-            TaskError(exception_class_path=failed.exception_class, traceback=failed.traceback)
+            JobError(exception_class_path=failed.exception_class, traceback=failed.traceback)
         )
     return result
 

@@ -6,6 +6,7 @@ not have the row yet.
 """
 
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple, cast
 
 from asgiref.sync import sync_to_async
@@ -90,6 +91,36 @@ class Progress(NamedTuple):
     message: str
 
 
+class JobError(TaskError):
+    """A TaskError that also finds an exception defined inside a class, as ``Model.DoesNotExist`` is."""
+
+    __slots__ = ()
+
+    @property
+    def exception_class(self) -> type[BaseException]:
+        """The class; raises ImportError when this process lacks it, ValueError when it is no exception."""
+        try:
+            return super().exception_class
+        except ImportError:
+            found = _nested_class(self.exception_class_path)
+            if found is None:
+                raise
+            return found
+
+
+def _nested_class(path: str) -> type[BaseException] | None:
+    parts = path.split(".")
+    for end in range(len(parts) - 2, 0, -1):
+        try:
+            found: Any = import_module(".".join(parts[:end]))
+        except ImportError:
+            continue
+        for name in parts[end:]:
+            found = getattr(found, name, None)
+        return found if isinstance(found, type) and issubclass(found, BaseException) else None
+    return None
+
+
 class JobResult(TaskResult):
     """A TaskResult that can be waited for, and that knows how far its task is."""
 
@@ -151,13 +182,13 @@ def new_result(**values: Any) -> JobResult:
     return result
 
 
-def errors_of(attempts: Iterable[Attempt], state: JobState) -> list[TaskError]:
+def errors_of(attempts: Iterable[Attempt], state: JobState) -> list[JobError]:
     """Return the errors of failed and lost attempts, oldest first; a cancelled job has one more."""
     errors = [
-        TaskError(exception_class_path=a.exception_class, traceback=a.traceback or a.message)
+        JobError(exception_class_path=a.exception_class, traceback=a.traceback or a.message)
         for a in attempts
         if a.outcome in _ERROR_OUTCOMES
     ]
     if state.status == states.CANCELLED:
-        errors.append(TaskError(exception_class_path=CANCELLED_PATH, traceback="The job was cancelled."))
+        errors.append(JobError(exception_class_path=CANCELLED_PATH, traceback="The job was cancelled."))
     return errors
