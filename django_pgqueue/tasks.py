@@ -18,6 +18,7 @@ from .compat import (
     InvalidTask,
     Task,
     TaskResult,
+    TaskResultMismatch,
 )
 from .conf import ATTEMPTS_WORDS, is_attempts
 from .retries import Backoff, BackoffFunction
@@ -98,6 +99,25 @@ class PgQueueTask(_TaskBase[P, R]):
         elif run_after is not None:
             changes |= {"run_after": run_after, "delay": None}
         return replace(self, **changes)
+
+    def get_result(self, result_id: str) -> "TaskResult[P, R]":
+        """Return the result with this id.
+
+        Raises TaskResultDoesNotExist, or TaskResultMismatch when it is the result of another task.
+        """
+        result: Any = self.get_backend().get_result(result_id)
+        return self._checked(result)
+
+    async def aget_result(self, result_id: str) -> "TaskResult[P, R]":
+        """See get_result()."""
+        result: Any = await self.get_backend().aget_result(result_id)
+        return self._checked(result)
+
+    def _checked(self, result: "TaskResult[P, R]") -> "TaskResult[P, R]":
+        # As Django's own, but an error that the backport's users catch too.
+        if result.task.func != self.func:
+            raise TaskResultMismatch(f"Task does not match (received {result.task.module_path!r})")
+        return result
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Return this task with arguments, for ``enqueue_many``."""
