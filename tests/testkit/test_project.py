@@ -1,52 +1,16 @@
 """The test kit in projects: under Django's test runner, and as a plugin of pytest."""
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
-from importlib.metadata import entry_points
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from devtools.environments import ROOT
 
-PLUGIN = "django_pgqueue.pytest_plugin"
-# pytest takes care of the rest where the distribution is installed.
-LOADING = [] if PLUGIN in {e.value for e in entry_points(group="pytest11")} else ["-p", PLUGIN]
+from .runs import PLUGIN, databases, run, run_pytest, run_pytest_django
 
 pytestmark = pytest.mark.process
-
-
-def run(*command: str, cwd: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with these arguments to its end; what it wrote is in ``stdout``."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    run_id = str(os.getpid())
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=cwd,
-        env={
-            **inherited,
-            "TESTKIT_RUN": run_id,
-            "PYTHONPATH": os.pathsep.join([str(cwd), str(ROOT)]),
-            **environ,
-        },
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=110,
-    )
-
-
-def databases() -> set[str]:
-    """Return the names of the databases that runs of the project made and left behind."""
-    with psycopg.connect(os.environ["DATABASE_URL"]) as session:
-        rows = session.execute(
-            "SELECT datname FROM pg_database WHERE datname LIKE %s", [f"test_kit%{os.getpid()}"]
-        )
-        return {row[0] for row in rows}
 
 
 def test_under_djangos_runner() -> None:
@@ -64,11 +28,6 @@ def test_under_djangos_runner() -> None:
 
 # --- pytest
 
-SETTINGS = """
-import os
-from tests.settings import *
-DATABASES["default"]["TEST"] = {"NAME": f"test_kit_pytest_{os.environ['TESTKIT_RUN']}"}
-"""
 USING = """
 import pytest
 from django.contrib.auth.models import Group
@@ -136,18 +95,10 @@ def test_nothing_was_imported():
 """
 
 
-def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (directory / "pytest.ini").write_text(
-        "[pytest]\naddopts = --strict-markers --strict-config -p no:cacheprovider\n"
-    )
-    return run("-m", "pytest", *LOADING, "-rA", *arguments, cwd=directory)
-
-
 def test_fixtures(tmp_path: Path) -> None:
     """With pytest-django; the database is dropped, so that no session of a worker can be left."""
-    (tmp_path / "kit_settings.py").write_text(SETTINGS)
     (tmp_path / "test_shop.py").write_text(USING)
-    done = run_pytest(tmp_path, "-p", "pytest_django", "--ds=kit_settings", "--create-db")
+    done = run_pytest_django(tmp_path)
     counted = re.findall(r"(\d+) (passed|failed|errors?)", done.stdout.splitlines()[-1])
     assert counted == [("6", "passed"), ("1", "error")], done.stdout
     assert "Use self.enterContext(django_pgqueue.testing.run_worker())" in done.stdout
