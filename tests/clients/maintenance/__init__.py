@@ -1,1 +1,1 @@
-"""A project that changes many rows with django-maintenance-tasks, whose runs are jobs that enqueue themselves."""
+"""A project that changes many rows with django-maintenance-tasks, whose jobs enqueue each other."""
