@@ -1,0 +1,212 @@
+"""Unique keys: one live job per key, whoever enqueues, in bulk too; and what happens on a conflict."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+
+from django_pgqueue import DuplicateJob, enqueue_many, sql
+from django_pgqueue.compat import InvalidTask, signals
+from django_pgqueue.models import Job, JobState
+from django_pgqueue.records import NewJob
+from django_pgqueue.states import CANCELLED, DEAD, READY, RUNNING, SCHEDULED, SUCCEEDED
+
+from .support import claim, make, settle_one, state_of, status_of
+from .tasks import ok, other
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("invariants")]
+
+KEY = "order 7"
+
+
+@pytest.fixture
+def enqueued() -> Iterator[list[str]]:
+    """The result ids that task_enqueued was sent for."""
+    heard: list[str] = []
+
+    def hear(task_result: Any, **kwargs: Any) -> None:
+        heard.append(task_result.id)
+
+    signals.task_enqueued.connect(hear)
+    yield heard
+    signals.task_enqueued.disconnect(hear)
+
+
+# --- return, the default
+
+
+@pytest.mark.parametrize("status", [SCHEDULED, READY, RUNNING])
+def test_a_live_job_is_returned(status: str, enqueued: list[str]) -> None:
+    live = make(status, unique_key=KEY)
+    result = ok.using(unique_key=KEY).enqueue("other arguments")
+    assert result.id == str(live.job_id)
+    assert result.args == []
+    assert enqueued == []
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize("status", [SUCCEEDED, DEAD, CANCELLED])
+def test_an_ended_job_holds_no_key(status: str, enqueued: list[str]) -> None:
+    ended = make(status, unique_key=KEY)
+    result = ok.using(unique_key=KEY).enqueue()
+    assert result.id != str(ended.job_id)
+    assert enqueued == [result.id]
+
+
+def test_another_key_and_no_key_are_other_jobs() -> None:
+    ids = {ok.using(unique_key=key).enqueue().id for key in (KEY, "order 8", None, None)}
+    assert len(ids) == 4
+
+
+def test_a_rolled_back_job_holds_no_key() -> None:
+    with transaction.atomic():
+        ok.using(unique_key=KEY).enqueue()
+        transaction.set_rollback(True)
+    assert Job.objects.count() == 0
+    assert ok.using(unique_key=KEY).enqueue().args == []
+
+
+def test_the_key_may_be_made_of_the_arguments() -> None:
+    task = ok.using(unique_key=lambda order, **_: f"order {order}")
+    first, second, third = task.enqueue(1, note="a"), task.enqueue(1, note="b"), task.enqueue(2)
+    assert first.id == second.id != third.id
+    assert state_of(int(third.id)).unique_key == "order 2"
+
+
+@pytest.mark.parametrize("key", ["", "two\nlines", "NUL\0", "x" * 247, 7])
+def test_a_bad_key_is_refused_before_any_sql(key: Any, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0), pytest.raises(InvalidTask, match="unique_key"):
+        ok.using(unique_key=key).enqueue()
+
+
+def test_a_callable_that_gives_a_bad_key_is_refused() -> None:
+    with pytest.raises(InvalidTask, match="unique_key"):
+        ok.using(unique_key=lambda: 7).enqueue()
+
+
+# --- raise
+
+
+def test_raise_names_the_live_job() -> None:
+    live = make(RUNNING, unique_key=KEY)
+    with pytest.raises(DuplicateJob, match=f"job {live.job_id} .*'{KEY}'") as caught:
+        ok.using(unique_key=KEY, on_conflict="raise").enqueue()
+    assert (caught.value.job_id, caught.value.unique_key) == (live.job_id, KEY)
+
+
+def test_raise_in_bulk_writes_nothing_and_spares_the_outer_transaction() -> None:
+    make(READY, unique_key="order 500")
+    task = ok.using(unique_key=lambda n: f"order {n}", on_conflict="raise")
+    with transaction.atomic():
+        with pytest.raises(DuplicateJob):
+            task.enqueue_many((n,) for n in range(1000))
+        assert Job.objects.count() == 1
+
+
+# --- replace
+
+
+def test_replace_gives_a_waiting_job_new_arguments_and_a_new_time(enqueued: list[str]) -> None:
+    live = make(READY, unique_key=KEY)
+    result = ok.using(unique_key=KEY, on_conflict="replace", delay=60.0, priority=5).enqueue("new")
+    assert result.id == str(live.job_id)
+    assert result.args == ["new"]
+    state = state_of(live.job_id)
+    assert (state.status, state.priority) == (SCHEDULED, 5)
+    assert enqueued == [result.id]
+    assert Job.objects.count() == 1
+
+
+def test_replace_again_and_again_keeps_one_job() -> None:
+    task = ok.using(unique_key=KEY, on_conflict="replace", delay=60.0)
+    ids = {task.enqueue(n).id for n in range(5)}
+    assert len(ids) == 1
+    assert Job.objects.get().args == [4]
+
+
+def test_replace_of_a_running_job_is_one_follower_that_never_overlaps() -> None:
+    running = make(RUNNING, unique_key=KEY)
+    task = ok.using(unique_key=KEY, on_conflict="replace")
+    follower, again = task.enqueue(1), task.enqueue(2)
+    assert follower.id == again.id != str(running.job_id)
+    make_due(int(follower.id))
+    assert Job.objects.promote(limit=10) == [], "it would overlap"
+    assert Job.objects.promote_now([int(follower.id)]) == []
+
+    settle_one("complete", running.fence)
+
+    assert [row[0] for row in Job.objects.promote(limit=10)] == [int(follower.id)]
+    assert state_of(int(follower.id)).unique_key == KEY
+    assert claim(int(follower.id)).args == [2]
+
+
+def test_a_follower_waits_for_the_retries_of_the_running_job_too() -> None:
+    running = make(RUNNING, unique_key=KEY)
+    follower = int(ok.using(unique_key=KEY, on_conflict="replace").enqueue().id)
+    make_due(follower)
+    settle_one("fail", running.fence, delay=3600.0)
+    assert Job.objects.promote(limit=10) == []
+    Job.objects.cancel([running.job_id])
+    assert [row[0] for row in Job.objects.promote(limit=10)] == [follower]
+
+
+def make_due(job_id: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE {sql.STATE} SET run_at = run_at - interval '1 hour' WHERE job_id = %s", [job_id]
+        )
+
+
+# --- bulk
+
+
+def test_one_duplicate_among_a_thousand_costs_nothing_else() -> None:
+    live = make(READY, unique_key="order 500")
+    task = ok.using(unique_key=lambda n: f"order {n}")
+    results = task.enqueue_many((n,) for n in range(1000))
+    assert len({result.id for result in results}) == 1000
+    assert results[500].id == str(live.job_id)
+    assert [result.args for result in results[:500]] == [[n] for n in range(500)]
+    assert Job.objects.count() == JobState.objects.count() == 1000
+
+
+def test_duplicates_within_one_call_are_one_job() -> None:
+    task = ok.using(unique_key=KEY)
+    first, second, third = enqueue_many([task.bind(1), other.bind(), task.bind(2)])
+    assert first.id == third.id != second.id
+    assert third.args == [1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bulk_inserts_of_the_same_keys_in_opposite_order_do_not_deadlock(
+    connect: Callable[[], psycopg.Connection],
+) -> None:
+    keys = [f"order {n}" for n in range(200)]
+
+    def insert(session: psycopg.Connection, ordered: list[str]) -> None:
+        for number in range(5):
+            jobs = [NewJob("tests.tasks.ok", unique_key=f"{key} of {number}") for key in ordered]
+            Job.objects.enqueue_unique(jobs, backend="default", connection=session)
+
+    with ThreadPoolExecutor() as pool:
+        forward = pool.submit(insert, connect(), keys)
+        backward = pool.submit(insert, connect(), keys[::-1])
+        forward.result(60), backward.result(60)
+    assert Job.objects.count() == JobState.objects.count() == 5 * len(keys)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_insert_waits_for_an_uncommitted_one_of_the_same_key(
+    connect: Callable[[], psycopg.Connection], blocked: Callable[..., Any]
+) -> None:
+    first, second = connect(), connect()
+    new = [NewJob("tests.tasks.ok", unique_key=KEY)]
+    with first.transaction():
+        (mine,) = Job.objects.enqueue_unique(new, backend="default", connection=first)
+        waiting = blocked(second, Job.objects.enqueue_unique, new, backend="default")
+    (theirs,) = waiting.result(10)
+    assert (theirs.job_id, theirs.inserted) == (mine.job_id, False)
+    assert status_of(mine.job_id) == READY
