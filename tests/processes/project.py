@@ -48,13 +48,14 @@ def connect_bad_receivers() -> None:
 
 
 def be_impatient() -> None:
-    """Wait for a silent database for some two seconds where it would be five, seven or fifteen."""
+    """Wait a second or two for a silent database or a stubborn task, not five to fifteen."""
     from django_pgqueue import connections  # noqa: PLC0415 - only where asked for
-    from django_pgqueue.worker import child, keeper, supervisor  # noqa: PLC0415
+    from django_pgqueue.worker import child, keeper, runners, supervisor  # noqa: PLC0415
 
     connections.STUCK_AFTER = 2.0
     child.LAST_SETTLE = keeper.LAST_RESCUE = 1.0
     supervisor.HARD_STOP = 2.0
+    runners.SOFT_STOP_GRACE = supervisor.SOFT_STOP_GRACE = 1.0
 
 
 def run_ten_minutes_fast() -> None:
