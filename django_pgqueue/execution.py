@@ -280,9 +280,10 @@ def is_final(task: Any, error: BaseException) -> bool:
 
 def failure(execution: Execution, error: BaseException, *, final: bool) -> Fail:
     """Return the failure to record for ``error``; never raises, whatever the error is like."""
+    delay = 0.0 if final else next_delay(execution, error)  # it may add a note to the error
     text = render_traceback(error)
     return Fail(
-        delay=0.0 if final else next_delay(execution, error),
+        delay=delay,
         final=final,
         exception_class=class_path(error),
         message=clean_text(safe_str(error), limit=4096),
