@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation: the state diagram, the table of verbs, the worker's flags.
+"""Writes the generated parts of the documentation: the state diagram, the verbs, the worker's flags, the API.
 
 Each part stands between two comments in a Markdown file, so that the text around it is edited by hand:
 
@@ -22,6 +22,7 @@ import django
 from django.core.management.base import BaseCommand
 
 from devtools.environments import ROOT
+from devtools.reference import api_reference
 from django_pgqueue.conf import Options
 from django_pgqueue.states import TRANSITIONS
 
@@ -95,6 +96,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "state-diagram": diagram,
     "verb-table": verb_table,
     "flag-table": flag_table,
+    "api-reference": api_reference,
 }
 
 
