@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.utils.timezone import get_default_timezone, make_naive
+from django.utils.timezone import get_default_timezone, is_naive, make_naive
 
 from . import states
 from .compat import Task, TaskContext, TaskResult, TaskResultStatus, normalize_json
@@ -173,8 +173,11 @@ def running_result(execution: Execution, task: Task) -> TaskResult:
 
 
 def project_time(moment: datetime) -> datetime:
-    """Return a database time as the project sees times: naive, in its own zone, under USE_TZ=False."""
-    return moment if settings.USE_TZ else make_naive(moment, get_default_timezone())
+    """Return a database time as the project sees times: naive, in its own zone, under USE_TZ=False.
+
+    A worker's own connection always gives aware times, Django's gives them as the project sees them.
+    """
+    return moment if settings.USE_TZ or is_naive(moment) else make_naive(moment, get_default_timezone())
 
 
 # --- call ------------------------------------------------------------------------------------------
