@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import ENVIRONMENT_VARIABLE
+from django.conf import ENVIRONMENT_VARIABLE, settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.test import testcases
@@ -19,7 +19,7 @@ SETTINGS = "django_pgqueue.testing.worker_settings"
 _KEYS = ("NAME", "USER", "PASSWORD", "HOST", "PORT")
 
 
-def worker_environment(session_name: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def worker_environment(session_name: str, changed: Mapping[str, Any]) -> dict[str, str]:
     """Return the environment of a worker whose database sessions all carry ``session_name``.
 
     Raises ImproperlyConfigured when the settings are in no module that another process could import.
@@ -31,10 +31,10 @@ def worker_environment(session_name: str, settings: Mapping[str, Any]) -> dict[s
             "module. Settings made by settings.configure() exist in this process only."
         )
     changes = {
-        "settings": dict(settings),
+        "settings": {**_tasks(), **changed},
         "databases": {
             connection.alias: {
-                **{key: str(connection.settings_dict[key]) for key in _KEYS},
+                **{key: connection.settings_dict[key] for key in _KEYS},
                 "OPTIONS": {"application_name": session_name},
             }
             for connection in connections.all()
@@ -48,6 +48,14 @@ def worker_environment(session_name: str, settings: Mapping[str, Any]) -> dict[s
         CHANGES: json.dumps(changes),
         "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
     }
+
+
+def _tasks() -> dict[str, Any]:
+    """Return TASKS as the test sees it, when it is plain: tests override it more than anything else."""
+    try:
+        return {"TASKS": json.loads(json.dumps(settings.TASKS))}
+    except TypeError:
+        return {}
 
 
 def is_allowed(connection: Any) -> bool:

@@ -45,6 +45,7 @@ def call_as_worker(function: Callable[[], Any]) -> Contained:
     """Call ``function`` as a worker would and return what it returned or raised; see the module."""
     with ExitStack() as stack:
         held = [c for c in connections.all(initialized_only=True) if c.in_atomic_block]
+        stack.callback(_leave_others_clean, held)
         hooks = [(connection, len(connection.run_on_commit)) for connection in held]
         for connection in held:
             stack.enter_context(_savepoint(connection))
@@ -52,9 +53,6 @@ def call_as_worker(function: Callable[[], Any]) -> Contained:
         for connection, before in hooks:
             _, raised = contained(partial(_run_hooks, connection, before))
             error = error or raised
-        for connection in connections.all(initialized_only=True):
-            if connection not in held:
-                _leave_clean(connection)
     return value, error
 
 
@@ -92,6 +90,12 @@ def _run_hooks(connection: Any, before: int) -> None:
 def _is_aborted(connection: Any) -> bool:
     status = connection.connection.info.transaction_status
     return bool(connection.needs_rollback) or status == TransactionStatus.INERROR
+
+
+def _leave_others_clean(held: list[Any]) -> None:
+    for connection in connections.all(initialized_only=True):
+        if connection not in held:
+            _leave_clean(connection)
 
 
 def _leave_clean(connection: Any) -> None:

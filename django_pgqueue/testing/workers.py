@@ -193,8 +193,10 @@ def run_worker(
     """Run a real worker while the block runs; times in seconds.
 
     It starts with the project's settings module, on the databases of the test, and with mail kept in
-    memory; what ``override_settings`` changed does not reach it, ``settings`` (values that JSON can hold)
-    does.  Raises RuntimeError in a transaction (a TestCase): no other process could see what the test has
+    memory.  Of what ``override_settings`` changed only TASKS reaches it; ``settings`` (values that JSON
+    can hold) does.
+
+    Raises RuntimeError in a transaction (a TestCase): no other process could see what the test has
     enqueued.  Raises WorkerFailed when the worker has ended by itself, unless it was told to.
     """
     chosen = queue_backend(backend)

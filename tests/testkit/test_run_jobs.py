@@ -454,6 +454,27 @@ def test_a_value_that_the_table_refuses_becomes_the_jobs_failure(monkeypatch: py
     assert [ran.status for ran in run_jobs()] == ["dead", "succeeded"]
 
 
+def test_times_without_time_zones(settings: Any) -> None:
+    settings.USE_TZ = False
+    tasks.recover.enqueue()
+    run_jobs()
+    forward_time(3600)
+    assert run_jobs(raise_errors=True).results[0].attempts == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_test_that_is_interrupted_leaves_the_connection_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(step: int) -> None:
+        transaction.atomic().__enter__()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tasks, "do_step", interrupt)
+    tasks.work.enqueue()
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs()
+    assert not connection.in_atomic_block
+
+
 def test_a_frozen_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: 0.0)
     monkeypatch.setattr("time.time", lambda: 0.0)

@@ -167,6 +167,16 @@ def test_settings_of_the_worker() -> None:
     assert result.return_value == ["django.core.mail.backends.locmem.EmailBackend", "here", True]
 
 
+def test_tasks_may_be_overridden(settings: Any) -> None:
+    settings.TASKS = {"kit": {**settings.TASKS["default"], "QUEUES": ["kit"]}}
+    result = tasks.note.using(backend="kit", queue_name="kit").enqueue(1)
+    with run_worker(backend="kit") as worker:
+        worker.wait(result)
+        assert "queues=kit" in worker.log
+    settings.TASKS = {"default": {"BACKEND": "no.such.Backend", "OPTIONS": {"not": object()}}}
+    assert "no.such" not in worker_environment("x", {})["PGQUEUE_TEST_CHANGES"]
+
+
 @pytest.mark.django_db(transaction=False)
 def test_a_worker_beside_a_transaction_is_refused(db: None) -> None:
     with pytest.raises(RuntimeError, match="sees only what has been committed"), run_worker():
