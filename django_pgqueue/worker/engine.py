@@ -22,9 +22,7 @@ from ..records import (
     DONE,
     LOCKED,
     Answer,
-    Claimed,
     Fence,
-    PastAttempt,
     Released,
     Settlement,
     WorkerIdentity,
@@ -184,21 +182,15 @@ class Engine:
             self._reconcile(generation, connection)
             self._write_progress(connection)
             answers = self._settle(batch, connection)
-            claimed = time.monotonic()
-            jobs, empty = self._claim(limit, connection) if limit else ([], False)
-            again = [job.job_id for job in jobs if job.attempts]
-            past = Job.objects.history(again, connection=connection) if again else {}
+            claimed, empty = self._claim(limit, connection) if limit else ([], False)
         # Only now it is durable.
         self._suspect_since = None
         self.board.set("claiming", 0)
         self._apply(batch, answers)
-        for job in jobs:
-            self._start(self._execution(job, claimed, tuple(past.get(job.job_id, ()))))
+        for execution in claimed:
+            self._start(execution)
         if limit:
-            self._note_look(len(jobs), empty)
-
-    def _execution(self, job: Claimed, claimed: float, past: tuple[PastAttempt, ...] = ()) -> Execution:
-        return Execution(job, self.identity.worker_id, claimed, past, report=self._note_progress)
+            self._note_look(len(claimed), empty)
 
     # --- progress
 
@@ -217,9 +209,17 @@ class Engine:
 
     # --- claiming
 
-    def _claim(self, limit: int, connection: Any) -> tuple[list[Claimed], bool]:
+    def _claim(self, limit: int, connection: Any) -> tuple[list[Execution], bool]:
         self.board.set("claiming", 1)  # until its reply is here, jobs may be ours that nobody knows of
-        return self.claimer.claim(limit, connection=connection)
+        asked = time.monotonic()
+        jobs, empty = self.claimer.claim(limit, connection=connection)
+        again = [job.job_id for job in jobs if job.attempts]
+        past = Job.objects.history(again, connection=connection) if again else {}
+        worker, report = self.identity.worker_id, self._note_progress
+        executions = [
+            Execution(job, worker, asked, tuple(past.get(job.job_id, ())), report=report) for job in jobs
+        ]
+        return executions, empty
 
     def _wanted(self) -> int:
         if not self.beat_is_fresh():
@@ -272,15 +272,15 @@ class Engine:
             with self.connection.hot() as connection:
                 Job.objects.promote(limit=1000, connection=connection)
                 seconds = Job.objects.next_run_at(connection=connection)
-                jobs, empty = self._claim(1, connection)
+                claimed, empty = self._claim(1, connection)
         except psycopg.Error:
             self._suspect_since = self._suspect_since or time.monotonic()
             return False
         self.board.set("claiming", 0)
-        for job in jobs:
-            self._start(self._execution(job, time.monotonic()))
+        for execution in claimed:
+            self._start(execution)
         self._look_at = 0.0
-        return empty and not jobs and (seconds is None or seconds > 0)
+        return empty and not claimed and (seconds is None or seconds > 0)
 
     def _reconcile(self, generation: int, connection: Any) -> None:
         if self.connection.generation != generation:
