@@ -87,7 +87,7 @@ def test_a_killed_run_is_given_back_and_recovered_from_its_cursor(worker: Worker
     wait_for_visits(12)
     killed = worker.child
     worker.kill_process(killed)
-    # The queue runs the job again at once. That finds the run owned by a job it takes for alive, and leaves it.
+    # The queue runs the job again at once. It finds a run that a job seems to be at work on, and leaves it.
     rerun = wait_until(
         lambda: JobState.objects.filter(status=states.SUCCEEDED, attempts=2).first(), message="not run again"
     )
