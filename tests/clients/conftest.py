@@ -33,13 +33,13 @@ def database(django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start ``runworkers`` with these arguments on the test database; it ends with the test."""
+    """Start ``runworkers``, or what ``kind`` stands for, on the test database; it ends with the test."""
     workers: list[Worker] = []
 
-    def start(*arguments: Any) -> Worker:
+    def start(*arguments: Any, kind: type[Worker] = Worker) -> Worker:
         environ = {**os.environ, "DATABASE_URL": database_url(connection.settings_dict)}
         words = [str(argument) for argument in arguments]
-        worker = Worker(words, environ, tmp_path / f"worker-{len(workers) + 1}.log")
+        worker = kind(words, environ, tmp_path / f"{kind.COMMAND}-{len(workers) + 1}.log")
         workers.append(worker)
         return worker
 

@@ -58,12 +58,14 @@ class Event:
 class Worker:
     """A running ``runworkers``; made by the ``workers`` fixture, which also ends it."""
 
+    COMMAND = "runworkers"
+
     def __init__(self, arguments: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
         self.arguments = list(arguments)
         self.environ = dict(environ)
         self.log = log
         self.deaths: dict[int, float] = {}
-        command = [sys.executable, "-m", "django", "runworkers", *arguments]
+        command = [sys.executable, "-m", "django", self.COMMAND, *arguments]
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command],
@@ -78,7 +80,7 @@ class Worker:
         self.ended: int | None = None
 
     def __repr__(self) -> str:
-        return f"runworkers {shlex.join(self.arguments)} (pid {self.pid})"
+        return f"{self.COMMAND} {shlex.join(self.arguments)} (pid {self.pid})"
 
     # --- what it says
 
