@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR, SEARCH_VAR, ChangeList
+from django.core.paginator import InvalidPage
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
@@ -28,6 +30,12 @@ class JobChangeList(ChangeList):
         orders = [spec.order() for spec in self.filter_specs if hasattr(spec, "order")]
         return next((order for order in orders if order), ())
 
+    @property
+    def parts(self) -> list[QuerySet[Any]]:
+        """Return the list in the parts that an active filter asks for, empty without one."""
+        asking = [spec for spec in self.filter_specs if hasattr(spec, "parts")]
+        return next((parts for spec in asking if (parts := spec.parts(self.queryset))), [])
+
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         """Return the jobs that match; none for a search that the form refused, which Django would ignore."""
         queryset = super().get_queryset(request, exclude_parameters)
@@ -46,15 +54,29 @@ class JobChangeList(ChangeList):
         return {} if self.filter_order else super().get_ordering_field_columns()
 
     def get_results(self, request: HttpRequest) -> None:
-        """Fetch the page and, in one statement, the last error of each job on it."""
-        super().get_results(request)
-        if request.method == "POST":
-            return  # an action needs no rows
-        jobs = list(self.paginator.page(self.page_num if self.multi_page else 1).object_list)
+        """Look once, as far as the paginator looks, and fetch the rows of the page with their last errors."""
+        paginator: Any = self.model_admin.get_paginator(request, self.queryset, self.list_per_page)
+        paginator.parts = self.parts
+        self.paginator = paginator
+        self.result_count = paginator.count
+        self.full_result_count = None
+        self.show_full_result_count = False
+        self.show_admin_actions = True
+        self.can_show_all = False
+        self.multi_page = paginator.num_pages > 1
+        self.result_list: Sequence[Job] = []
+        if request.method != "POST":  # an action needs no rows
+            self.result_list = self._rows()
+
+    def _rows(self) -> list[Job]:
+        try:
+            jobs = list(self.paginator.page(self.page_num if self.multi_page else 1).object_list)
+        except InvalidPage:
+            raise IncorrectLookupParameters from None
         errors = Job.objects.last_errors([job.pk for job in jobs]) if jobs else {}
         for job in jobs:
             job.last_error = errors.get(job.pk)
-        self.result_list: Sequence[Job] = jobs
+        return jobs
 
     @property
     def order_note(self) -> str:

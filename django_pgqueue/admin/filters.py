@@ -27,6 +27,7 @@ from django_pgqueue.readings import COUNT_LIMIT
 from . import wording
 
 ENDED = sorted(states.ENDED)
+ENDED_LAST_FIRST = ("-state__finished_at", "-pk")
 ID_DISORDER = timedelta(minutes=1)
 """How far the order of ids and the order of times may differ: concurrent enqueues, a clock put right."""
 
@@ -89,7 +90,7 @@ class StatusFilter(ChoiceFilter):
     def order(self) -> tuple[str, ...]:
         """Return the order that the index of the chosen state has; empty for the list's own."""
         if self.value() in states.ENDED:
-            return ("-state__finished_at", "-pk")
+            return ENDED_LAST_FIRST
         return ("state__run_at", "pk") if self.value() == states.SCHEDULED else ()
 
 
@@ -215,7 +216,7 @@ class EnqueuedFilter(TimeRange):
             if last is not None:
                 queryset = queryset.filter(pk__lt=Job.objects.first_id_at(last + ID_DISORDER))
         except OverflowError:
-            return queryset.none()  # at the ends of the calendar; no job is there
+            return queryset  # at an end of the calendar the times themselves are bound enough
         return queryset
 
 
@@ -230,4 +231,8 @@ class FinishedFilter(TimeRange):
 
     def order(self) -> tuple[str, ...]:
         """Return the index's order while a range is chosen."""
-        return ("-state__finished_at", "-pk") if self.used_parameters else ()
+        return ENDED_LAST_FIRST if self.used_parameters else ()
+
+    def parts(self, queryset: QuerySet[Job]) -> list[QuerySet[Job]]:
+        """Return the list in a part for each state that ends: the index has each of them in order."""
+        return [queryset.filter(state__status=status) for status in ENDED] if self.used_parameters else []

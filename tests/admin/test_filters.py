@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from django_pgqueue import sql, states
 from django_pgqueue.models import Job
-from tests.support import enqueue, enqueue_many, fetch, make, settle_one
+from tests.support import enqueue, enqueue_many, fetch, make, running, settle_one
 
 from .site import LIST, Tags, ids_of_list, text_of
 
@@ -124,6 +124,16 @@ def test_ended_range_holds_jobs_that_ended_in_it(boss: Client) -> None:
     ]
     page = text_of(boss.get(LIST, between("state__finished_at", now - 1.5 * hour)))
     assert ids_of_list(page) == [jobs[0].job_id, jobs[1].job_id]
+
+
+def test_ended_range_merges_the_states_in_order_of_their_ends(boss: Client) -> None:
+    verbs = [("complete", {}), ("fail", {"final": True}), ("cancel_held", {})] * 20
+    jobs = running(60)
+    for place, (job, (verb, values)) in enumerate(zip(jobs, verbs, strict=True)):
+        settle_one(verb, job.fence, started_ago=200.0, finished_ago=100.0 - place, **values)
+    query = between("state__finished_at", timezone.now() - dt.timedelta(hours=1))
+    seen = [job_id for page in "12" for job_id in ids_of_list(text_of(boss.get(LIST, query | {"p": page})))]
+    assert seen == [job.job_id for job in jobs[::-1]]
 
 
 def test_ranges_of_both_times_and_a_state_are_combined(boss: Client) -> None:

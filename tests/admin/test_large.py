@@ -84,13 +84,13 @@ def span(field: str, first: float, last: float) -> dict[str, str]:
 
 PAGES: dict[str, tuple[dict[str, Any], int]] = {
     "unfiltered": ({}, 50),
-    "last page": ({"p": "200"}, 50),
+    "last page": ({"p": "40"}, 50),
     "oldest first": ({"o": "1"}, 50),
     "scheduled": ({"status": "scheduled"}, 50),
     "ready": ({"status": "ready"}, 50),
     "running": ({"status": "running"}, 0),
     "succeeded": ({"status": "succeeded"}, 50),
-    "last page of succeeded": ({"status": "succeeded", "p": "200"}, 50),
+    "last page of succeeded": ({"status": "succeeded", "p": "40"}, 50),
     "dead": ({"status": "dead"}, 50),
     "common queue": ({"queue": "q1"}, 50),
     "rare queue": ({"queue": "rare"}, 50),
@@ -135,12 +135,14 @@ def test_fifty_thousand_are_retried_at_one_press(boss: Client) -> None:
     page = text_of(act(boss, "retry_selected", [100_001], "?status=dead", select_across="1"))
     assert 'value="Yes, retry 50,000 jobs"' in page
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     confirm(boss, "retry_selected", "?status=dead")
-    took = time.perf_counter() - start
+    took, cpu = time.perf_counter() - start, time.process_time() - cpu
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
     assert messages_of(boss) == ["50,000 jobs retried."]
     (row,) = fetch("SELECT count(*) AS entries, count(DISTINCT object_id) AS jobs FROM django_admin_log")
     assert row == {"entries": DEAD, "jobs": DEAD}
-    assert took < 10 * SECONDS, f"{took:.1f} s"
+    # On an idle machine it takes well under ten seconds; a busy one only stretches them.
+    assert cpu < 10.0, f"{cpu:.1f} s"
+    assert took < 60.0, f"{took:.1f} s"
     assert grown < 100, f"{grown} MB"
