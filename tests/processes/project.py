@@ -3,7 +3,9 @@
 TESTS_SETTINGS is JSON, laid over tests.settings. TESTS_STARTUP names what ``ready()`` shall do, by commas.
 """
 
+import importlib
 import os
+import socket
 import threading
 import time
 
@@ -65,7 +67,19 @@ def run_ten_minutes_fast() -> None:
     timezone.now = lambda: real_now() + timezone.timedelta(minutes=10)
 
 
+def have_a_long_host_name() -> None:
+    """Call this machine by the longest name that the network allows."""
+    socket.gethostname = lambda: "h" * 253
+
+
+def import_reloadable() -> None:
+    """Import a module that the test changes."""
+    importlib.import_module("reloadable")
+
+
 STARTUPS = {
+    "long_host": have_a_long_host_name,
+    "reloadable": import_reloadable,
     "orm": use_orm,
     "thread": start_thread,
     "die": die_in_children,
