@@ -11,6 +11,17 @@ from typing import Any
 logger = logging.getLogger("django_pgqueue")
 
 
+def log_to_stderr(level: int) -> None:
+    """Send the queue's events of this level and above to stderr, unless the project handles them itself."""
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+        logger.propagate = False
+    if logger.level == logging.NOTSET:
+        logger.setLevel(level)
+
+
 def log(event: str, level: int = logging.INFO, exc_info: Any = None, **fields: Any) -> None:
     """Log one event with its fields; None fields are left out."""
     if logger.isEnabledFor(level):

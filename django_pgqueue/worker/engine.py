@@ -185,10 +185,8 @@ class Engine:
             claimed, empty = self._claim(limit, connection) if limit else ([], False)
         # Only now it is durable.
         self._suspect_since = None
-        self.board.set("claiming", 0)
         self._apply(batch, answers)
-        for execution in claimed:
-            self._start(execution)
+        self._start_all(claimed)
         if limit:
             self._note_look(len(claimed), empty)
 
@@ -210,7 +208,7 @@ class Engine:
     # --- claiming
 
     def _claim(self, limit: int, connection: Any) -> tuple[list[Execution], bool]:
-        self.board.set("claiming", 1)  # until its reply is here, jobs may be ours that nobody knows of
+        self.board.set("claiming", 1)  # until they stand on the board, jobs may be ours that nobody knows of
         asked = time.monotonic()
         jobs, empty = self.claimer.claim(limit, connection=connection)
         again = [job.job_id for job in jobs if job.attempts]
@@ -237,6 +235,11 @@ class Engine:
     def beat_is_fresh(self) -> bool:
         """False after two missed beats of the keeper: leases taken now might not be renewed."""
         return time.monotonic() - self.board.get("beat") < 2 * self.config.heartbeat + 1.0
+
+    def _start_all(self, executions: list[Execution]) -> None:
+        for execution in executions:
+            self._start(execution)
+        self.board.set("claiming", 0)
 
     def _start(self, execution: Execution) -> None:
         job = execution.job
@@ -276,9 +279,7 @@ class Engine:
         except psycopg.Error:
             self._suspect_since = self._suspect_since or time.monotonic()
             return False
-        self.board.set("claiming", 0)
-        for execution in claimed:
-            self._start(execution)
+        self._start_all(claimed)
         self._look_at = 0.0
         return empty and not claimed and (seconds is None or seconds > 0)
 

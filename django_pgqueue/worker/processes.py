@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from django.db import connections
 
-from ..events import log
+from ..events import log, log_to_stderr, logger
 from .board import Board, boards_of, open_memory
 from .child import ChildPipes, run_child
 from .config import WorkerConfig
@@ -92,10 +92,12 @@ def be(
 
 def _exec(which: int, config: WorkerConfig, shared: Shared, quota: int | None) -> int:
     fds = [shared.memory_fd, *shared.life, *(fd for pair in shared.notices for fd in pair)]
-    arguments = [str(which), config.dump(), "" if quota is None else str(quota), ",".join(map(str, fds))]
+    numbers = [str(which), "" if quota is None else str(quota), ",".join(map(str, fds)), str(logger.level)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-m", "django_pgqueue.worker.exec_child", *arguments], pass_fds=fds, env=environment
+        [sys.executable, "-m", "django_pgqueue.worker.exec_child", config.dump(), *numbers],
+        pass_fds=fds,
+        env=environment,
     )
     process.returncode = 0  # the supervisor reaps by waitpid itself
     return process.pid
@@ -103,8 +105,8 @@ def _exec(which: int, config: WorkerConfig, shared: Shared, quota: int | None) -
 
 def be_from_arguments(arguments: Sequence[str]) -> NoReturn:
     """Become what ``_exec`` asked for, in a fresh interpreter where Django is set up."""
-
-    which, config, quota, fds = arguments
+    config, which, quota, fds, level = arguments
+    log_to_stderr(int(level))
     memory_fd, life_read, life_write, *pairs = map(int, fds.split(","))
     notices = tuple(zip(pairs[::2], pairs[1::2], strict=True))
     shared = Shared(memory_fd, (life_read, life_write), notices)

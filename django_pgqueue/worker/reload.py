@@ -3,7 +3,6 @@
 Django's autoreloader runs the command in a thread, where signals cannot be handled and forks warn.
 """
 
-import os
 import signal
 import subprocess
 import sys
@@ -20,13 +19,16 @@ LOOK_EVERY = 1.0
 
 def run_with_reload(argv: Sequence[str]) -> int:
     """Run the same command without ``--reload``, again after each change; return its last exit code."""
-    command = [sys.executable, *_interpreter_options(), *(word for word in argv if word != "--reload")]
+    options = _interpreter_options()
+    arguments = [word for word in (argv[1:] if options else argv) if word != "--reload"]
+    command = [sys.executable, *options, *arguments]
     stopping: list[int] = []
     process: subprocess.Popen[bytes] | None = None
 
     def stop(number: int, _frame: object) -> None:
         stopping.append(number)
-        if process is not None and process.poll() is None:
+        # Ctrl-C reaches the worker too; passed on, it would be its second signal, which ends it at once.
+        if number == signal.SIGTERM and process is not None and process.poll() is None:
             process.send_signal(signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, stop)
@@ -34,6 +36,8 @@ def run_with_reload(argv: Sequence[str]) -> int:
     while True:
         seen = snapshot()
         process = subprocess.Popen(command)  # noqa: S603 - this very command
+        if stopping:
+            process.send_signal(signal.SIGTERM)  # the signal came when there was no process to tell
         while process.poll() is None and not stopping and snapshot() == seen:
             time.sleep(LOOK_EVERY)
         changed = process.poll() is None and not stopping
@@ -67,11 +71,7 @@ def _own(file: Path) -> bool:
 
 
 def _interpreter_options() -> list[str]:
-    # python -m django ... : argv[0] is django/__main__.py, which must be run as a module again
-    main = sys.modules.get("__main__")
-    spec = getattr(main, "__spec__", None)
-    return (
-        ["-m", spec.name.removesuffix(".__main__")]
-        if spec is not None and not os.path.exists(sys.argv[0])
-        else []
-    )
+    # python -m django ...: run as a file, django/__main__.py would put its own folder in the place of the
+    # project's in sys.path.
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return [] if spec is None else ["-m", spec.name.removesuffix(".__main__")]

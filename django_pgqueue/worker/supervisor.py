@@ -205,13 +205,12 @@ class Supervisor:
             self._drained = True
         if self._stop_at is not None and crashed:
             self._killed = True
-        if crashed or board.get("claiming") or any(board.held()):
+        if board.get("claiming") or any(board.held()):
             board.set("state", DEAD)
             _notify(self.shared.notices[0][1])
         else:
-            board.set(
-                "state", FREE
-            )  # nothing to give back, so nothing to wait for while the database is away
+            # Nothing to give back: no need to wait for the keeper and the database.
+            board.set("state", FREE)
 
     def _pause_after_crash(self) -> None:
         self._not_before = time.monotonic() + _pause(self._crashes)

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from ...backend import PgQueueBackend
 from ...compat import task_backends
 from ...conf import Options
+from ...events import log_to_stderr
 from ...worker.config import WorkerConfig
 from ...worker.reload import run_with_reload
 from ...worker.supervisor import Supervisor
@@ -56,7 +57,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the worker and exit with its code."""
-        configure_logging(options["verbosity"])
+        log_to_stderr({0: logging.ERROR, 1: logging.INFO}.get(options["verbosity"], logging.DEBUG))
         if options["reload"]:
             raise SystemExit(run_with_reload(sys.argv))
         try:
@@ -117,18 +118,6 @@ def chosen_queues(given: str | None, declared: list[str]) -> tuple[str, ...]:
             f"it has {', '.join(map(repr, declared))}."
         )
     return names
-
-
-def configure_logging(verbosity: int) -> None:
-    """Send the queue's events to stderr unless the project handles them itself."""
-    logger = logging.getLogger("django_pgqueue")
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        logger.addHandler(handler)
-        logger.propagate = False
-    if logger.level == logging.NOTSET:
-        logger.setLevel({0: logging.ERROR, 1: logging.INFO}.get(verbosity, logging.DEBUG))
 
 
 def seconds(text: str) -> float:
