@@ -4,15 +4,10 @@
 Nothing here writes to the database; the settlement that comes out is written later, behind the fence.
 """
 
-import hashlib
-import sys
-import sysconfig
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -20,17 +15,15 @@ from django.utils.timezone import get_default_timezone, is_naive, make_naive
 
 from . import states
 from .compat import Task, TaskContext, TaskResult, TaskResultStatus, normalize_json
+from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
 from .results import JobError, new_result
 from .retries import Backoff, storable_delay
-from .storable import clean_name, clean_text, dump_json, dump_result, safe_str
+from .storable import clean_text, dump_json, dump_result, safe_str
 
-MAX_CLASS_PATH = 255
 UNKNOWN_TASK = "django_pgqueue.exceptions.UnknownTask"
-_PACKAGE = str(Path(__file__).parent)
-_LIBRARIES = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
 
 
 @dataclass(slots=True)
@@ -325,43 +318,6 @@ def _bounded(seconds: float) -> float:
         return storable_delay(seconds)
     except ValueError:
         return 0.0
-
-
-# --- texts -----------------------------------------------------------------------------------------
-
-
-def class_path(error: BaseException) -> str:
-    """Return the dotted path of an error's class, cut to the column."""
-    cls = type(error)
-    return clean_name(f"{cls.__module__}.{cls.__qualname__}", MAX_CLASS_PATH)
-
-
-def render_traceback(error: BaseException) -> str:
-    """Return a storable traceback that begins at the task's own frame."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next and frame.tb_frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.tb_next
-    try:
-        return clean_text("".join(traceback.format_exception(type(error), error, frame)))
-    except Exception as broken:  # noqa: BLE001 - a hostile exception may break its own rendering
-        return clean_text(f"{class_path(error)}: {safe_str(error)}\n(no traceback: {safe_str(type(broken))})")
-
-
-def fingerprint(task_path: str, error: BaseException) -> str:
-    """Return 32 hex digits equal for failures of the same cause: task, class and innermost own frame."""
-    place = ""
-    frame = error.__traceback__
-    while frame is not None:
-        name = frame.tb_frame.f_code.co_filename
-        if (
-            not name.startswith(_PACKAGE)
-            and not name.startswith(_LIBRARIES)
-            and not name.startswith(sys.base_prefix)
-        ):
-            place = f"{name}:{frame.tb_frame.f_code.co_qualname}"
-        frame = frame.tb_next
-    text = f"{task_path}\n{class_path(error)}\n{place}"
-    return hashlib.blake2s(text.encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
 
 
 # --- to the settlement -----------------------------------------------------------------------------
