@@ -19,6 +19,14 @@ SECTIONS = {
     "The backend": ("django_pgqueue.backend", ["PgQueueBackend"]),
     "The manager": ("django_pgqueue.managers", ["JobManager"]),
     "The router": ("django_pgqueue.routers", ["QueueRouter"]),
+    "The test kit": (
+        "django_pgqueue.testing",
+        [
+            *("run_jobs", "arun_jobs", "JobRun", "RanJob", "TooManyJobs", "forward_time"),
+            *("assert_enqueued", "assert_enqueues", "assert_not_enqueued", "enqueued_jobs", "Like"),
+            *("worker_dies", "Crash", "WorkerDied", "run_worker", "WorkerProcess", "WorkerFailed"),
+        ],
+    ),
 }
 """Title of a section: the module and the public names in it."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .crashes import Crash as Crash
     from .crashes import WorkerDied as WorkerDied
     from .crashes import worker_dies as worker_dies
+    from .enqueued import Like as Like
     from .enqueued import assert_enqueued as assert_enqueued
     from .enqueued import assert_enqueues as assert_enqueues
     from .enqueued import assert_not_enqueued as assert_not_enqueued
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Crash": "crashes",
     "JobRun": "reports",
+    "Like": "enqueued",
     "RanJob": "reports",
     "TooManyJobs": "running",
     "WorkerDied": "crashes",
@@ -47,6 +49,7 @@ _HOME = {
 __all__ = [
     "Crash",
     "JobRun",
+    "Like",
     "RanJob",
     "TooManyJobs",
     "WorkerDied",

@@ -61,8 +61,9 @@ def enqueued_jobs(task: Task | None = None, *, backend: str | None = None) -> li
 
 
 class Like(TypedDict, total=False):
-    """What a job must be like; what is left out may be anything.
+    """What a job must be like, in what is given of it; the rest may be anything.
 
+    Keys: ``args``, ``kwargs``, ``queue``, ``priority``, ``run_after``, ``unique_key``, ``metadata``.
     ``run_after`` is a time, or a delay counted from enqueueing; a second's difference is allowed.
     """
 

@@ -207,10 +207,8 @@ def run_worker(
         )
     values: dict[str, Any] = {"backend": backend, "processes": processes, "threads": threads, "lease": lease}
     values |= {"heartbeat": heartbeat, "poll": poll, "grace": grace}
-    names = queues_of(chosen, queues)
-    if names:
-        values["queues"] = ",".join(names)
-    arguments = [f"--{name}={value}" for name, value in values.items()]
+    values |= {"queues": ",".join(queues_of(chosen, queues))}
+    arguments = [f"--{name}={value}" for name, value in values.items() if value != ""]
     worker = WorkerProcess(chosen, arguments, settings or {}, grace)
     with ExitStack() as stack:
         stack.callback(worker.close)
