@@ -64,11 +64,12 @@ def filled(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
 
 
 @pytest.fixture
-def boss(filled: None, db: None) -> Client:
+def boss(filled: None, db: None) -> Iterator[Client]:
     """A visitor whose statements may take three seconds."""
     client = visitor(is_superuser=True)
     fetch("SELECT set_config('statement_timeout', '3s', true)")
-    return client
+    yield client
+    fetch("SELECT set_config('statement_timeout', '0', true)")  # the end of the test checks every foreign key
 
 
 def span(field: str, first: float, last: float) -> dict[str, str]:
