@@ -69,6 +69,7 @@ class Workers:
         living = [worker for worker in self.all if worker.ended is None]
         queues = {_option(worker, "--queues", "default").split(",")[0] for worker in living}
         jobs = [self.queue.enqueue(tasks.ok, priority=100, queue=name) for name in queues]
+        self.queue.notify(queues)
         self.queue.wait(jobs, "succeeded", timeout=10.0)
 
     def show_logs(self) -> None:

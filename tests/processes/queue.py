@@ -87,6 +87,10 @@ class Queue:
             row.job_id for row in Job.objects.enqueue_many(jobs, backend="default", connection=self.session)
         ]
 
+    def notify(self, queues: Iterable[str]) -> None:
+        """Wake the workers that sleep on these queues, as enqueueing through Django does."""
+        self.session.execute(sql.NOTIFY_SLEEPERS, {"queues": list(queues)})
+
     def promote(self, job_id: int) -> None:
         """Make a scheduled job ready now."""
         Job.objects.promote_now([job_id], connection=self.session)
