@@ -92,6 +92,7 @@ class Sleepers:
                 with self.connection.guarded() as raw:
                     raw.execute("SELECT 1")
                 heard_at = now
+                self.notice_children()  # a notification may have come in with the reply
             if self._notified(IDLE_TICK if locked else TICK):
                 self.notice_children()
 
