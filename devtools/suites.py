@@ -17,14 +17,9 @@ PLAIN = ("-p", "no:cacheprovider")
 class Client(NamedTuple):
     """A published package in an environment of its own; the tests are in tests/clients/FOLDER."""
 
+    name: str
     folder: str
-    requirements: tuple[str, ...]
-    django: str = "6.1"
-
-    @property
-    def name(self) -> str:
-        """Short name, to choose the client by."""
-        return self.folder.replace("_", "-")
+    requirement: str
 
     def environment(self) -> Path:
         """Make the environment and return its Python. Raises NoInterpreter and SetupError."""
@@ -33,16 +28,16 @@ class Client(NamedTuple):
             raise NoInterpreter(
                 f"{self.name} needs Python 3.12 or newer; the newest found is {interpreter.minor}."
             )
-        pins = [f"Django=={self.django}.*", *self.requirements]
+        pins = ["Django==6.1.*", self.requirement]
         return ensure(CACHE / f"client-{self.name}", interpreter, ["test"], pins)
 
 
 CLIENTS = (
-    Client("wagtail_site", ("wagtail==8.0.1",)),
-    Client("maintenance", ("django-maintenance-tasks==0.2.1",)),
-    Client("monitor", ("django-tasks-monitor==0.1.0",)),
-    Client("crontask", ("django-crontask==2.0.1",)),
-    Client("tasks_db", ("django-tasks-db==0.13.0",)),
+    Client("wagtail", "wagtail_site", "wagtail==8.0.1"),
+    Client("maintenance", "maintenance", "django-maintenance-tasks==0.2.1"),
+    Client("monitor", "monitor", "django-tasks-monitor==0.1.0"),
+    Client("crontask", "timetable", "django-crontask==2.0.1"),
+    Client("tasks-db", "migration", "django-tasks-db==0.13.0"),
 )
 
 
