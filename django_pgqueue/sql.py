@@ -9,6 +9,11 @@ Rules that hold throughout:
   planner drive from the small-looking partial index, which fills with dead entries.
 * Many rows are locked first, in id order, through a LATERAL sub-select with SKIP LOCKED: the only
   plan of that shape is a nested loop over the primary key, and nobody ever waits for a row.
+* Rows found by one step are joined to a table as ``table.id = ANY(ARRAY[found.id])``.  By that operator
+  nothing can be sorted or hashed, so the one plan left is a look-up by key for each found row.  A plain
+  ``=`` lets the planner walk the whole table and compare each row with the found ones, which looks free
+  to it while the statistics say that the table holds no rows: autovacuum may have counted them between
+  two bursts, and counts again after tens of thousands of changes only.
 * Tables are named without a schema, so that ``search_path`` decides where the queue lives.
 * Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
 """
@@ -28,6 +33,17 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
        set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
        set_config('lock_timeout', %(lock_timeout)s::text, true)
 """
+
+
+def _job_of(found: str) -> str:
+    """Return a sub-select of the job that belongs to a found row, by primary key.
+
+    Only the primary key gives ids in order.  Without the order PostgreSQL may as well take the index of
+    (task_path, id), and read it from end to end, while it believes the table to be empty.
+    """
+    return f"""(SELECT job.*, job.ctid AS place FROM {JOB} AS job
+      WHERE job.id >= {found}.job_id AND job.id <= {found}.job_id ORDER BY job.id LIMIT 1)"""
+
 
 # --- enqueue ---------------------------------------------------------------------------------------
 
@@ -146,7 +162,7 @@ UPDATE {STATE} AS state
 SET status = 'ready', position = placed.position,
     unique_key = CASE WHEN {_IS_FOLLOWER} THEN {_LEADER_KEY} ELSE unique_key END
 FROM placed
-WHERE state.job_id = placed.job_id
+WHERE state.job_id = ANY(ARRAY[placed.job_id])
 RETURNING state.job_id, state.queue, state.run_at
 """
 
@@ -162,7 +178,7 @@ WITH asked AS MATERIALIZED (
 UPDATE {STATE} AS state
 SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp()
 FROM asked
-WHERE state.job_id = asked.job_id
+WHERE state.job_id = ANY(ARRAY[asked.job_id])
 RETURNING state.job_id, state.queue
 """
 
@@ -198,7 +214,7 @@ WITH picked AS MATERIALIZED (
         claimed_at = clock_timestamp(),
         lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
     FROM picked
-    WHERE state.job_id = picked.job_id
+    WHERE state.job_id = ANY(ARRAY[picked.job_id])
     RETURNING state.job_id, state.lease_version, state.attempts, state.attempts_allowed,
               state.priority * -1 AS rank, state.position, state.claimed_at
 )
@@ -207,7 +223,7 @@ SELECT claimed.job_id, claimed.lease_version, claimed.attempts, claimed.attempts
        job.backend, job.task_path, job.args, job.kwargs, job.queue, job.priority, job.run_after,
        job.enqueued_at, job.metadata, job.max_attempts, job.timeout, job.backoff_base, job.backoff_cap
 FROM claimed
-JOIN {JOB} AS job ON job.id = claimed.job_id
+CROSS JOIN LATERAL {_job_of("claimed")} AS job
 """
 
 # PostgreSQL has no loose index scan: one probe per distinct queue emulates it.
@@ -265,7 +281,7 @@ WITH given AS (
 UPDATE {STATE} AS state
 SET lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
 FROM held
-WHERE state.job_id = held.job_id
+WHERE state.job_id = ANY(ARRAY[held.job_id])
 RETURNING held.job_id, held.lease_version, held.lease_token, held.cancel_requested
 """
 
@@ -281,7 +297,7 @@ WITH given AS (
 UPDATE {STATE} AS state
 SET progress = held.progress::json
 FROM held
-WHERE state.job_id = held.job_id
+WHERE state.job_id = ANY(ARRAY[held.job_id])
 RETURNING state.job_id
 """
 
@@ -297,7 +313,7 @@ WITH given AS (
     SET status = 'succeeded', attempts = state.attempts + 1, {_FREE},
         finished_at = clock_timestamp() - make_interval(secs => held.finished_ago)
     FROM held
-    WHERE state.job_id = held.job_id
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
               started_ago, finished_ago, return_value
 ), written AS ({_WRITE_ATTEMPT}
@@ -331,7 +347,7 @@ WITH given AS (
         finished_at = CASE WHEN next_status = 'scheduled' THEN NULL
                            ELSE clock_timestamp() - make_interval(secs => finished_ago) END
     FROM decided
-    WHERE state.job_id = decided.job_id
+    WHERE state.job_id = ANY(ARRAY[decided.job_id])
     RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token, owner,
               started_ago, finished_ago, exception_class, message, traceback, fingerprint
 ), written AS ({_WRITE_ATTEMPT}
@@ -358,7 +374,7 @@ WITH given AS (
         run_at = clock_timestamp() + make_interval(secs => delay),
         finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
     FROM held
-    WHERE state.job_id = held.job_id
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
               started_ago, finished_ago, exception_class, message
 ), written AS ({_WRITE_ATTEMPT}
@@ -384,7 +400,7 @@ WITH given AS (
         attempts_allowed = state.attempts_allowed + (started_ago IS NOT NULL)::int, {_FREE},
         finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
     FROM held
-    WHERE state.job_id = held.job_id
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
               started_ago, 0::float8 AS finished_ago, message
 ), written AS ({_WRITE_ATTEMPT}
@@ -410,7 +426,7 @@ SET status = CASE WHEN cancel_requested_at IS NULL THEN 'ready' ELSE 'cancelled'
     finished_at = CASE WHEN cancel_requested_at IS NOT NULL THEN clock_timestamp() END,
     position = nextval('{POSITION}'), {_FREE}
 FROM unheld
-WHERE state.job_id = unheld.job_id
+WHERE state.job_id = ANY(ARRAY[unheld.job_id])
 RETURNING state.job_id
 """
 
@@ -428,7 +444,7 @@ WITH given AS (
     SET status = 'cancelled', attempts = state.attempts + 1, {_FREE},
         finished_at = clock_timestamp() - make_interval(secs => finished_ago)
     FROM held
-    WHERE state.job_id = held.job_id
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
               started_ago, finished_ago, message
 ), written AS ({_WRITE_ATTEMPT}
@@ -479,7 +495,7 @@ _LOSE = f"""
                    * 2.0::float8 ^ least(greatest(job.max_attempts - (allowed - ended), 0), {MAX_EXPONENT})
            ) AS delay
     FROM gone
-    JOIN {JOB} AS job ON job.id = gone.job_id
+    CROSS JOIN LATERAL {_job_of("gone")} AS job
 ), settled AS (
     UPDATE {STATE} AS state
     SET status = next_status, attempts = state.attempts + 1, {_FREE},
@@ -487,7 +503,7 @@ _LOSE = f"""
                       ELSE state.run_at END,
         finished_at = CASE WHEN next_status = 'scheduled' THEN NULL ELSE clock_timestamp() END
     FROM decided
-    WHERE state.job_id = decided.job_id
+    WHERE state.job_id = ANY(ARRAY[decided.job_id])
     RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token,
               decided.owner, decided.since, decided.message
 ), written AS (
@@ -541,7 +557,7 @@ SET status = CASE WHEN status = 'running' THEN status ELSE 'cancelled' END,
     finished_at = CASE WHEN status = 'running' THEN NULL ELSE clock_timestamp() END,
     cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
 FROM asked
-WHERE state.job_id = asked.job_id AND state.status IN ('scheduled', 'ready', 'running')
+WHERE state.job_id = ANY(ARRAY[asked.job_id]) AND state.status IN ('scheduled', 'ready', 'running')
 RETURNING state.job_id, state.status
 """
 
@@ -567,8 +583,8 @@ WITH asked AS MATERIALIZED (
     SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp(), finished_at = NULL,
         cancel_requested_at = NULL, attempts_allowed = state.attempts + job.max_attempts
     FROM chosen
-    JOIN {JOB} AS job ON job.id = chosen.job_id
-    WHERE state.job_id = chosen.job_id AND state.status IN ('dead', 'cancelled')
+    CROSS JOIN LATERAL {_job_of("chosen")} AS job
+    WHERE state.job_id = ANY(ARRAY[chosen.job_id]) AND state.status IN ('dead', 'cancelled')
     RETURNING state.job_id, state.queue
 )
 SELECT asked.job_id, retried.queue FROM asked LEFT JOIN retried ON retried.job_id = asked.job_id
@@ -589,12 +605,14 @@ WITH old AS MATERIALIZED (
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 ), states AS (
-    DELETE FROM {STATE} AS state USING old WHERE state.job_id = old.job_id
+    DELETE FROM {STATE} AS state USING old WHERE state.job_id = ANY(ARRAY[old.job_id])
     RETURNING state.job_id, state.finished_at
 ), attempts AS (
-    DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = old.job_id
+    DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = ANY(ARRAY[old.job_id])
 ), jobs AS (
-    DELETE FROM {JOB} AS job USING old WHERE job.id = old.job_id
+    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
+        SELECT job.place FROM old CROSS JOIN LATERAL {_job_of("old")} AS job
+    ))
 )
 SELECT job_id, finished_at FROM states
 """
@@ -633,7 +651,7 @@ WHERE application_name = %(application_name)s
 UNKNOWN_SINCE = f"""
 SELECT given.job_id, extract(epoch FROM clock_timestamp() - min(attempt.started_at))::float8, count(*)
 FROM unnest(%(job_ids)s::bigint[]) AS given(job_id)
-JOIN {ATTEMPT} AS attempt ON attempt.job_id = given.job_id
+JOIN {ATTEMPT} AS attempt ON attempt.job_id = ANY(ARRAY[given.job_id])
 WHERE attempt.exception_class = %(exception_class)s
 GROUP BY given.job_id
 """
