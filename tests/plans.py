@@ -133,9 +133,9 @@ def can_tell_plans(connection: psycopg.Connection) -> bool:
 # --- large tables
 
 
-def empty(connection: psycopg.Connection, *tables: str) -> None:
-    """Make these tables as they are after the migration: without rows, and never analysed."""
-    for table in tables:
+def empty(connection: psycopg.Connection) -> None:
+    """Make the tables as they are after the migration: without rows, and never analysed."""
+    for table in TABLES:
         connection.execute(f"TRUNCATE {table}")
         connection.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [table])
         connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
@@ -148,32 +148,41 @@ def leave(connection: psycopg.Connection) -> None:
         connection.execute(f"ALTER TABLE {table} RESET (autovacuum_enabled)")
 
 
-def fill_jobs(connection: psycopg.Connection, count: int) -> None:
-    """Insert jobs 1 to ``count``; where they stand is told by ``fill``."""
-    connection.execute(
-        f"INSERT INTO {sql.JOB} (id, backend, task_path, args, kwargs, queue, priority, enqueued_at,"
-        " metadata, max_attempts, backoff_base, backoff_cap)"
-        " SELECT id, 'default', 'tests.tasks.ok', '[]', '{}', 'default', 0, now(), '{}', 5, 5, 3600"
-        " FROM generate_series(1, %s::bigint) AS id",
-        [count],
-    )
+def analyse_with(connection: psycopg.Connection, rows: int) -> None:
+    """Have the tables analysed while so many rows live in pages of dead ones."""
+    fill(connection, succeeded=500, ready=rows)
+    for table, key in ((sql.JOB, "id"), (sql.STATE, "job_id"), (sql.ATTEMPT, "job_id")):
+        connection.execute(f"DELETE FROM {table} WHERE {key} <= %s", [RUNNING + 500])
+    analyse(connection)
+    for table in TABLES:
+        connection.execute(f"DELETE FROM {table}")
 
 
 def fill(connection: psycopg.Connection, **counts: int) -> None:
-    """Put jobs into these states; besides them ``RUNNING`` run. ``queue_x=n``: ready ones of queue x."""
+    """Put jobs into these states; besides them ``RUNNING`` run. ``queue_x=n``: ready ones of queue x.
+
+    Of many alike only the first have a row of their own in the table of jobs: those that are claimed.
+    """
     first = 1
-    for name, count in ({"running": RUNNING} | counts).items():
+    for name, count in ({"running": RUNNING} | counts if counts else {}).items():
         status, queue = (
             ("ready", name.removeprefix("queue_")) if name.startswith("queue_") else (name, "default")
         )
-        connection.execute(
-            FILL, {"status": status, "queue": queue, "first": first, "last": first + count - 1}
-        )
+        values = {"status": status, "queue": queue, "first": first, "last": first + count - 1}
+        connection.execute(FILL, values)
+        connection.execute(FILL_JOBS, values | {"last": min(values["last"], first + MOST_JOBS)})
         if status == "succeeded":
-            connection.execute(FILL_ATTEMPTS, [first, first + count - 1])
+            connection.execute(FILL_ATTEMPTS, values)
         first += count
 
 
+MOST_JOBS = 20_000
+FILL_JOBS = f"""
+INSERT INTO {sql.JOB} (id, backend, task_path, args, kwargs, queue, priority, enqueued_at, metadata,
+                       max_attempts, backoff_base, backoff_cap)
+SELECT id, 'default', 'tests.tasks.ok', '[]', '{{}}', %(queue)s::text, 0, now(), '{{}}', 5, 5, 3600
+FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
+"""
 LATER = "now() + interval '1 day' + id * interval '1 s'"
 RUN_AT = f"CASE WHEN %(status)s::text = 'scheduled' THEN {LATER} ELSE now() END"
 ENDED = "(%(status)s::text IN ('succeeded', 'dead', 'cancelled'))"
@@ -194,7 +203,7 @@ INSERT INTO {sql.ATTEMPT} (job_id, number, lease_version, lease_token, worker_id
                            finished_at, outcome, exception_class, message, traceback, fingerprint, log_tail)
 SELECT id, 1, 1, '00000000-0000-0000-0000-000000000000', 'worker-1', '', now(),
        now(), 'succeeded', '', '', '', '', ''
-FROM generate_series(%s::bigint, %s::bigint, 10) AS id
+FROM generate_series(%(first)s::bigint, %(last)s::bigint, 10) AS id
 """
 
 
