@@ -14,6 +14,8 @@ Rules that hold throughout:
   ``=`` lets the planner walk the whole table and compare each row with the found ones, which looks free
   to it while the statistics say that the table holds no rows: autovacuum may have counted them between
   two bursts, and counts again after tens of thousands of changes only.
+* What people ask runs in their own transaction, without ``HOT_PATH``: there the found rows come as one
+  array, and no join is left to be planned.
 * Tables are named without a schema, so that ``search_path`` decides where the queue lives.
 * Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
 """
@@ -175,11 +177,10 @@ WITH asked AS MATERIALIZED (
     ORDER BY job_id
     FOR NO KEY UPDATE
 )
-UPDATE {STATE} AS state
+UPDATE {STATE}
 SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp()
-FROM asked
-WHERE state.job_id = ANY(ARRAY[asked.job_id])
-RETURNING state.job_id, state.queue
+WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
+RETURNING job_id, queue
 """
 
 NEXT_RUN_AT = f"""
@@ -552,13 +553,12 @@ WITH asked AS MATERIALIZED (
     ORDER BY job_id
     FOR NO KEY UPDATE
 )
-UPDATE {STATE} AS state
+UPDATE {STATE}
 SET status = CASE WHEN status = 'running' THEN status ELSE 'cancelled' END,
     finished_at = CASE WHEN status = 'running' THEN NULL ELSE clock_timestamp() END,
     cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
-FROM asked
-WHERE state.job_id = ANY(ARRAY[asked.job_id]) AND state.status IN ('scheduled', 'ready', 'running')
-RETURNING state.job_id, state.status
+WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked)) AND status IN ('scheduled', 'ready', 'running')
+RETURNING job_id, status
 """
 
 # --- retry -----------------------------------------------------------------------------------------
@@ -581,13 +581,14 @@ WITH asked AS MATERIALIZED (
 ), retried AS (
     UPDATE {STATE} AS state
     SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp(), finished_at = NULL,
-        cancel_requested_at = NULL, attempts_allowed = state.attempts + job.max_attempts
-    FROM chosen
-    CROSS JOIN LATERAL {_job_of("chosen")} AS job
-    WHERE state.job_id = ANY(ARRAY[chosen.job_id]) AND state.status IN ('dead', 'cancelled')
-    RETURNING state.job_id, state.queue
+        cancel_requested_at = NULL,
+        attempts_allowed = attempts + (SELECT max_attempts FROM {_job_of("state")} AS job)
+    WHERE job_id = ANY(ARRAY(SELECT job_id FROM chosen)) AND status IN ('dead', 'cancelled')
+    RETURNING job_id, queue
 )
-SELECT asked.job_id, retried.queue FROM asked LEFT JOIN retried ON retried.job_id = asked.job_id
+SELECT job_id, queue FROM retried
+UNION ALL
+SELECT job_id, NULL FROM asked WHERE job_id NOT IN (SELECT job_id FROM retried)
 """
 
 # --- prune -----------------------------------------------------------------------------------------
