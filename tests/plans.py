@@ -44,6 +44,14 @@ class Session:
             connection.add_notice_handler(self._hear)
 
     @contextmanager
+    def plain(self) -> Iterator[psycopg.Connection]:
+        """A transaction as a web request has it, undone at its end."""
+        self.plans.clear()
+        with self._private.guarded() as connection, connection.transaction():
+            yield connection
+            raise psycopg.Rollback
+
+    @contextmanager
     def hot(self) -> Iterator[psycopg.Connection]:
         """The worker's transaction, undone at its end; ``plans`` are of the statements in it."""
         self.plans.clear()
@@ -87,6 +95,10 @@ class Plan:
         found = [node for node in self.nodes if node.get("Index Name") == index]
         assert len(found) == 1, f"{index} in {self}"
         return found[0]
+
+    def most_rows(self) -> float:
+        """Return the number of rows that the busiest node handled, all its loops together."""
+        return max(node["Actual Rows"] * node["Actual Loops"] for node in self.nodes)
 
     def sorted_rows_of_tables(self) -> list[dict[str, Any]]:
         """Return the Sort nodes above a scan of the queue's tables."""

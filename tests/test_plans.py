@@ -319,3 +319,33 @@ def test_what_a_worker_asks_again_and_again_never_scans(
         (plan,) = executed(session, act)
         assert plan.buffers < 200, f"\n{plan}"
         assert plan.milliseconds < 50, f"\n{plan}"
+
+
+# --- what people ask of many jobs at once: without the worker's settings, in the transaction of a web request
+
+BULK = 1000
+BULK_VERBS: dict[str, tuple[str, Callable[..., object]]] = {
+    "cancel": ("ready", Job.objects.cancel),
+    "retry": ("dead", Job.objects.retry),
+    "promote_now": ("scheduled", Job.objects.promote_now),
+}
+
+
+@pytest.mark.parametrize("statistics", [*FORGOTTEN, "fresh"])
+@pytest.mark.parametrize("verb", BULK_VERBS)
+def test_a_thousand_at_once_are_handled_once_each(
+    owner: psycopg.Connection, session: Session, verb: str, statistics: str
+) -> None:
+    status, act = BULK_VERBS[verb]
+    plans.empty(owner)
+    if statistics in FORGOTTEN:
+        plans.analyse_with(owner, FORGOTTEN[statistics])
+    plans.fill(owner, **{status: 20 * BULK})
+    if statistics == "fresh":
+        plans.analyse(owner)
+    first = plans.RUNNING + 1
+    with session.plain() as connection:
+        act(list(range(first, first + BULK)), connection=connection)
+    (plan,) = session.plans
+    assert BULK <= plan.most_rows() <= 21 * BULK, f"\n{plan}"
+    assert plan.buffers < 100 * BULK, f"\n{plan}"
