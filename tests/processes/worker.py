@@ -64,7 +64,7 @@ class Worker:
         self.arguments = list(arguments)
         self.environ = dict(environ)
         self.log = log
-        self.deaths: dict[int, float] = {}
+        self.deaths: dict[int, float] = {}  # right before SIGKILL, by pid
         command = [sys.executable, "-m", "django", self.COMMAND, *arguments]
         with log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -165,10 +165,11 @@ class Worker:
     def kill_process(self, pid: int, number: int = signal.SIGKILL) -> None:
         """Send a signal to one process of the session; for SIGKILL wait until it is gone."""
         assert pid in self.processes, f"{pid} is not a process of {self}"
+        if number == signal.SIGKILL:
+            self.deaths[pid] = time.monotonic()
         os.kill(pid, number)
         if number == signal.SIGKILL:
             wait_until(lambda: _gone(pid), message=f"{pid} survived SIGKILL")
-            self.deaths[pid] = time.monotonic()
 
     def signal(self, number: int) -> None:
         """Send a signal to the supervisor."""
@@ -189,9 +190,8 @@ class Worker:
 
     def kill(self) -> None:
         """SIGKILL the whole worker, as the end of its machine would."""
-        living = self.processes
+        self.deaths |= dict.fromkeys(self.processes, time.monotonic())
         self.close()
-        self.deaths |= dict.fromkeys(living, time.monotonic())
 
     def stop(self, timeout: float = 15.0) -> float:
         """SIGTERM the supervisor and return the seconds from hearing it to the end; it must exit with 0."""
