@@ -286,6 +286,8 @@ class Supervisor:
                 logging.CRITICAL,
                 reason=f"{self._crashes} children in a row died before they were ready",
             )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)  # one that comes now must not spoil the exit code
         code = 1 if crashed or self._killed else 0
         log("worker_stopped", pid=os.getpid(), code=code)
         return code
