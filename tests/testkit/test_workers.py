@@ -55,9 +55,13 @@ def processes_of(worker: WorkerProcess) -> list[int]:
 
 def test_jobs_are_run_and_results_refreshed(observer: psycopg.Connection) -> None:
     results = [tasks.note.enqueue(1), tasks.mail.enqueue("ada@example.com"), tasks.coroutine.enqueue("async")]
-    with run_worker() as worker:
+    results.append(tasks.show_settings.enqueue("EMAIL_BACKEND", "MEDIA_ROOT", "USE_TZ"))
+    with run_worker(settings={"MEDIA_ROOT": "here"}) as worker:
         worker.wait(*results)
-        assert [result.return_value for result in results] == [1, "sent to ada@example.com", 1]
+        assert [result.return_value for result in results] == [
+            *(1, "sent to ada@example.com", 1),
+            ["django.core.mail.backends.locmem.EmailBackend", "here", True],
+        ]
         later = tasks.add_group.enqueue("later")
         worker.wait()
         later.refresh()
@@ -106,12 +110,11 @@ def _sleeps(observer: psycopg.Connection) -> bool:
 
 
 def test_the_tables_can_be_flushed_after_a_busy_worker() -> None:
-    for _ in range(2):
-        results = [tasks.write_and_wait.enqueue(f"group {n}", 0.2) for n in range(20)]
-        with run_worker(threads=8, grace=0.1) as worker:
-            worker.wait(*results[:4])
-        call_command("flush", verbosity=0, interactive=False, allow_cascade=False)
-        assert not Group.objects.exists()
+    results = [tasks.write_and_wait.enqueue(f"group {n}", 0.2) for n in range(20)]
+    with run_worker(threads=8, grace=0.1) as worker:
+        worker.wait(*results[:4])
+    call_command("flush", verbosity=0, interactive=False, allow_cascade=False)
+    assert not Group.objects.exists()
 
 
 def test_a_worker_that_does_not_come_up_says_why(settings: Any) -> None:
@@ -138,6 +141,8 @@ def test_a_wait_in_vain_shows_the_log() -> None:
             worker.wait(result, timeout=0.1)
         with pytest.raises(WorkerFailed, match="the end of all jobs that are due"):
             worker.wait(timeout=0.1)
+        worker.stop()
+        assert not worker.alive, "it may be stopped early"
 
 
 def test_an_error_in_the_block_is_not_hidden(observer: psycopg.Connection) -> None:
@@ -152,19 +157,6 @@ def test_an_error_in_the_block_is_not_hidden(observer: psycopg.Connection) -> No
     with pytest.raises(tasks.Refused):
         fail_beside_a_dead_worker()
     assert sessions_of(workers[0], observer) == 0
-
-
-def test_a_worker_may_be_stopped_early() -> None:
-    with run_worker() as worker:
-        worker.stop()
-        assert not worker.alive
-
-
-def test_settings_of_the_worker() -> None:
-    result = tasks.show_settings.enqueue("EMAIL_BACKEND", "MEDIA_ROOT", "USE_TZ")
-    with run_worker(settings={"MEDIA_ROOT": "here"}) as worker:
-        worker.wait(result)
-    assert result.return_value == ["django.core.mail.backends.locmem.EmailBackend", "here", True]
 
 
 def test_tasks_may_be_overridden(settings: Any) -> None:
