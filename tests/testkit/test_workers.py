@@ -210,3 +210,13 @@ def test_a_worker_dies_with_the_test_run(observer: psycopg.Connection, tmp_path:
         process.stdin.close()
     assert process.returncode == -signal.SIGKILL
     wait_until(lambda: not observer.execute(SESSIONS, [name]).fetchone()[0], 15.0)
+
+
+def test_a_frozen_clock_does_not_stop_the_waiting() -> None:
+    freezegun = pytest.importorskip("freezegun")
+    with freezegun.freeze_time("2020-01-01"), run_worker(queues="emails") as worker:
+        result = tasks.mail.enqueue("ada@example.com")
+        worker.wait(result)
+        with pytest.raises(WorkerFailed, match="in vain"):
+            worker.wait(tasks.note.enqueue(1), timeout=0.1)
+    assert result.return_value == "sent to ada@example.com"
