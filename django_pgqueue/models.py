@@ -53,12 +53,7 @@ class Outcome(models.TextChoices):
 
 
 class Job(models.Model):
-    """What was asked.  ``timeout``, ``backoff_base`` and ``backoff_cap`` are seconds.
-
-    The migration adds a block range index on ``enqueued_at``: insert order is time order, so that it
-    serves the admin's time filter at next to no cost.  (Django's BrinIndex would ask every project for
-    ``django.contrib.postgres``.)
-    """
+    """What was asked.  ``timeout``, ``backoff_base`` and ``backoff_cap`` are seconds."""
 
     id = models.BigAutoField(_("id"), primary_key=True)
     backend = models.CharField(_("backend"), max_length=64)

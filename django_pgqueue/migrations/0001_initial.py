@@ -11,11 +11,6 @@ POSITION_SEQUENCE = migrations.RunSQL(
     "DROP SEQUENCE IF EXISTS django_pgqueue_position_seq",
 )
 
-ENQUEUED_INDEX = migrations.RunSQL(
-    "CREATE INDEX pgqueue_job_enqueued ON django_pgqueue_job USING brin (enqueued_at) WITH (autosummarize = on)",
-    "DROP INDEX IF EXISTS pgqueue_job_enqueued",
-)
-
 # Fixed thresholds: a share of a large table would let vacuum wait for millions of dead rows.  vacuum_index_cleanup:
 # with few dead rows among many, vacuum skips the indexes, and dead entries would stay at the head of the claim index.
 STATE_STORAGE = migrations.RunSQL(
@@ -316,6 +311,5 @@ class Migration(migrations.Migration):
             },
         ),
         POSITION_SEQUENCE,
-        ENQUEUED_INDEX,
         STATE_STORAGE,
     ]
