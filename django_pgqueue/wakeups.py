@@ -46,11 +46,10 @@ def notify_after_commit(queues: Collection[str], *, using: str) -> None:
 
 
 def _is_pending(notice: Notice, connection: Any) -> bool:
-    # A callback of an inner savepoint may still be dropped; one of the present savepoints commits as they do.
-    present = set(connection.savepoint_ids)
+    # Django drops a callback together with the savepoint that it was made in; what is listed will be called.
     return any(
-        isinstance(callback, Notice) and notice.queues <= callback.queues and savepoints <= present
-        for savepoints, callback, *_ in connection.run_on_commit[-LOOK_BACK:]
+        isinstance(callback, Notice) and notice.queues <= callback.queues
+        for _, callback, *_ in connection.run_on_commit[-LOOK_BACK:]
     )
 
 
