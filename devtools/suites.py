@@ -11,7 +11,8 @@ from devtools.interpreters import NoInterpreter, choose
 from devtools.legs import MATRIX, Leg
 from devtools.running import Outcome, run_pytest
 
-PLAIN = ("-p", "no:cacheprovider")
+# Their databases take long to make on a busy machine.
+PLAIN = ("-p", "no:cacheprovider", "--timeout=600")
 
 
 class Client(NamedTuple):

@@ -6,6 +6,7 @@ workers must see what the tests commit.
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,53 @@ from django.test.utils import setup_databases, teardown_databases
 
 from devtools.databases import database_url
 from django_pgqueue import states
-from django_pgqueue.models import Job, JobState
+from django_pgqueue.models import Attempt, Job, JobState
 from tests.processes.worker import Worker
 from tests.waiting import wait_until
 
-Start = Callable[..., Worker]
+
+class Processes:
+    """Starts ``runworkers`` and other commands on the test database; knows them all, and ends them."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._all: list[Worker] = []
+        self._standing: Worker | None = None
+
+    def start(self, *arguments: Any, kind: type[Worker] = Worker) -> Worker:
+        """Start ``runworkers``, or the command that ``kind`` stands for, with these arguments."""
+        environ = {**os.environ, "DATABASE_URL": database_url(connection.settings_dict)}
+        words = [str(argument) for argument in arguments]
+        worker = kind(words, environ, self._logs / f"{kind.COMMAND}-{len(self._all) + 1}.log")
+        self._all.append(worker)
+        return worker
+
+    def worker(self) -> Worker:
+        """Return a worker that runs: the one of the tests before, or a new one if that was ended."""
+        if self._standing is None or not self._standing.alive:
+            self._standing = self.start("--poll", 0.1).wait_started()
+        return self._standing
+
+    def finish(self) -> None:
+        """Have a worker run until no job waits."""
+        self.worker()
+        wait_until(lambda: not waiting(), 60.0, "jobs still wait")
+
+    def drain(self) -> None:
+        """Run ``runworkers --drain`` until no job waits, again for those that are to be retried."""
+        while True:
+            self.start("--drain").wait_end(0, timeout=60.0)
+            if not waiting():
+                return
+            wait_until(due, message="the jobs that wait are not due")
+
+    def close(self) -> None:
+        """End them all; the standing worker must be well."""
+        with ExitStack() as stack:
+            for worker in self._all:
+                stack.callback(worker.close)
+            if self._standing and self._standing.alive:
+                self._standing.stop()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,38 +74,20 @@ def database(django_db_blocker: Any) -> Iterator[None]:
         teardown_databases(made, verbosity=0)
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Start ``runworkers``, or what ``kind`` stands for, on the test database; it ends with the test."""
-    workers: list[Worker] = []
-
-    def start(*arguments: Any, kind: type[Worker] = Worker) -> Worker:
-        environ = {**os.environ, "DATABASE_URL": database_url(connection.settings_dict)}
-        words = [str(argument) for argument in arguments]
-        worker = kind(words, environ, tmp_path / f"{kind.COMMAND}-{len(workers) + 1}.log")
-        workers.append(worker)
-        return worker
-
-    yield start
-    for worker in workers:
-        worker.close()
+@pytest.fixture(scope="module")
+def processes(database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """The suite's processes; they end with it."""
+    processes = Processes(tmp_path_factory.mktemp("processes"))
+    yield processes
+    processes.close()
 
 
 @pytest.fixture
-def drain(start: Start) -> Callable[[], str]:
-    """Run ``runworkers --drain`` until no job is left that waits, retries included; return what it logged."""
-
-    def drain() -> str:
-        logs = []
-        while True:
-            worker = start("--drain")
-            worker.wait_end(0, timeout=60.0)
-            logs.append(worker.text)
-            if not waiting():
-                return "".join(logs)
-            wait_until(due, message="the jobs that wait are not due")
-
-    return drain
+def delete_jobs() -> Iterator[Callable[[], None]]:
+    """Delete all jobs when the test is over."""
+    yield
+    for model in (Attempt, JobState, Job):
+        model.objects.all().delete()
 
 
 def waiting() -> bool:

@@ -14,7 +14,7 @@ from django_pgqueue.models import Attempt, Job, JobState
 from tests.processes.worker import Worker
 from tests.waiting import wait_until
 
-from ..conftest import Start, waiting
+from ..conftest import Processes, waiting
 from .maintenance_tasks import VisitAll, VisitGently
 from .models import Item, Visit
 
@@ -23,24 +23,24 @@ Status = Run.Status
 
 
 @pytest.fixture(autouse=True)
-def items() -> Iterator[None]:
+def items(delete_jobs: None) -> Iterator[None]:
     """Sixty items, and nothing of the test before."""
     Item.objects.bulk_create(Item() for _ in range(ITEMS))
     yield
     Run.objects.update(status=Status.CANCELLED)
-    for model in (Attempt, JobState, Job, Item, Visit):
+    for model in (Item, Visit):
         model.objects.all().delete()
 
 
 @pytest.fixture
-def worker(start: Start) -> Worker:
+def worker(processes: Processes) -> Worker:
     """A running worker with one process, so that it is known who runs the job."""
-    return start("--poll", 0.1).wait_started()
+    return processes.worker()
 
 
-def test_a_run_continues_itself_until_all_is_done(drain: Callable[[], str]) -> None:
+def test_a_run_continues_itself_until_all_is_done(processes: Processes) -> None:
     run = runner.start(VisitAll.name)
-    drain()
+    processes.drain()
     run.refresh_from_db()
     assert (run.status, run.tick_count, run.tick_total) == (Status.SUCCEEDED, ITEMS, ITEMS)
     assert_each_visited_once()
@@ -86,7 +86,9 @@ def test_a_killed_run_is_given_back_and_recovered_from_its_cursor(worker: Worker
     run = runner.start(VisitAll.name)
     wait_for_visits(12)
     killed = worker.child
+    freeze_at_work(worker)
     worker.kill_process(killed)
+    worker.thaw()
     # The queue runs the job again at once. It finds a run that a job seems to be at work on, and leaves it.
     rerun = wait_until(
         lambda: JobState.objects.filter(status=states.SUCCEEDED, attempts=2).first(), message="not run again"
@@ -111,37 +113,45 @@ def test_a_killed_run_is_given_back_and_recovered_from_its_cursor(worker: Worker
     ],
 )
 def test_what_was_asked_of_a_run_is_done_although_its_worker_was_killed(
-    start: Start, ask: Callable[[Run], None], asked: str, done: str
+    processes: Processes, ask: Callable[[Run], None], asked: str, done: str
 ) -> None:
-    first = start("--poll", 0.1).wait_started()
+    first = processes.worker()
     run = runner.start(VisitAll.name)
     wait_for_visits(10)
-    first.freeze()
+    begun = freeze_at_work(first)
     ask(run)
     assert run.status == asked
     first.kill()
-    begun = JobState.objects.get(status=states.RUNNING)
-    start("--poll", 0.1).wait_started()
+    processes.worker()
     wait_for(run, done)
     wait_until(lambda: not waiting(), message="a run that was asked to stop still has a job")
-    assert list(
-        Attempt.objects.filter(job_id=begun.pk).order_by("number").values_list("outcome", flat=True)
-    ) == [
-        states.LOST,
-        states.SUCCEEDED,
-    ]
+    outcomes = Attempt.objects.filter(job_id=begun.pk).order_by("number").values_list("outcome", flat=True)
+    assert list(outcomes) == [states.LOST, states.SUCCEEDED]
 
 
-def test_a_stopped_worker_hands_the_run_to_the_next(start: Start) -> None:
-    first = start("--poll", 0.1).wait_started()
+def test_a_stopped_worker_hands_the_run_to_the_next(processes: Processes) -> None:
+    first = processes.worker()
     run = runner.start(VisitAll.name)
     wait_for_visits(10)
     first.signal(signal.SIGTERM)
     first.wait_end(0)
     assert Visit.objects.count() < ITEMS
-    start("--poll", 0.1).wait_started()
+    processes.worker()
     wait_for(run, Status.SUCCEEDED)
     assert_each_visited_once()
+
+
+def freeze_at_work(worker: Worker) -> JobState:
+    """Freeze a worker between the beginning and the end of a job, and return that job."""
+
+    def frozen_job() -> JobState | None:
+        worker.freeze()
+        job = JobState.objects.filter(status=states.RUNNING).first()
+        if job is None:
+            worker.thaw()
+        return job
+
+    return wait_until(frozen_job, message="never caught at work")
 
 
 def assert_each_visited_once() -> None:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import psycopg
@@ -16,11 +16,11 @@ from django.utils import timezone
 from django_tasks_db.models import DBTaskResult, get_date_max
 
 from devtools.databases import database_url
-from django_pgqueue.models import Attempt, Job, JobState
+from django_pgqueue.models import Job
 from tests.processes.worker import ROOT, Worker
 from tests.waiting import wait_until
 
-from ..conftest import Start
+from ..conftest import Processes
 from . import tasks
 
 READY, RUNNING = TaskResultStatus.READY, TaskResultStatus.RUNNING
@@ -50,10 +50,9 @@ class Import(Worker):
 
 
 @pytest.fixture(autouse=True)
-def nothing_before() -> Iterator[None]:
+def nothing_before(delete_jobs: None) -> Iterator[None]:
     yield
-    for model in (Attempt, JobState, Job, DBTaskResult):
-        model.objects.all().delete()
+    DBTaskResult.objects.all().delete()
 
 
 def run_before(script: str) -> None:
@@ -78,7 +77,7 @@ def old(count: int = 1, **values: object) -> list[DBTaskResult]:
     return DBTaskResult.objects.bulk_create(DBTaskResult(**given) for _ in range(count))
 
 
-def test_a_project_changes_its_settings_and_works(drain: Callable[[], str]) -> None:
+def test_a_project_changes_its_settings_and_works(processes: Processes) -> None:
     run_before(BEFORE)
     waiting = {str(row.pk): row for row in DBTaskResult.objects.all()}
     assert len(waiting) == 10
@@ -102,7 +101,7 @@ def test_a_project_changes_its_settings_and_works(drain: Callable[[], str]) -> N
     assert timedelta(minutes=59) < later.run_at - timezone.now() < timedelta(minutes=60)
     Job.objects.promote_now([later.pk])
     new = tasks.give.enqueue("new")  # what the project does from now on
-    drain()
+    processes.drain()
     results = [default_task_backend.get_result(str(job.pk)) for job in jobs]
     assert Counter(result.status for result in results) == {"SUCCESSFUL": 9, "FAILED": 1}
     values = Counter(str(result.return_value) for result in results if result.status == "SUCCESSFUL")
@@ -118,9 +117,9 @@ def test_a_project_changes_its_settings_and_works(drain: Callable[[], str]) -> N
     assert new.return_value == [["new"], {}]
 
 
-def test_a_killed_import_is_gone_on_with(start: Start) -> None:
+def test_a_killed_import_is_gone_on_with(processes: Processes) -> None:
     ids = {str(row.pk) for row in old(6000)}
-    command = start(kind=Import)
+    command = processes.start(kind=Import)
     wait_until(lambda: Job.objects.exists(), 30.0, "nothing was taken over")
     command.kill()
     assert command.process.returncode == -9
@@ -190,7 +189,7 @@ def test_ended_rows_and_those_of_other_aliases_are_not_touched() -> None:
     assert set(Job.objects.values_list("backend", flat=True)) == {"default"}
 
 
-def test_a_row_that_a_worker_has_locked_is_left_to_it(start: Start) -> None:
+def test_a_row_that_a_worker_has_locked_is_left_to_it() -> None:
     old(3)
     held = DBTaskResult.objects.first()
     with psycopg.connect(database_url(connection.settings_dict)) as session:

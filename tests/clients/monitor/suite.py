@@ -1,6 +1,6 @@
 """What django-tasks-monitor recorded, which it knows from signals alone, against what the queue stored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,18 +13,16 @@ from tasks_monitor import stats
 from tasks_monitor.models import TaskRecord
 from tasks_monitor.retry import retry
 
-from django_pgqueue.models import Attempt, Job, JobState
-
+from ..conftest import Processes
 from . import tasks
 
 TO_COME = timedelta(seconds=0.5)
 
 
 @pytest.fixture(autouse=True)
-def nothing_before() -> Iterator[None]:
+def nothing_before(delete_jobs: None) -> Iterator[None]:
     yield
-    for model in (Attempt, JobState, Job, TaskRecord):
-        model.objects.all().delete()
+    TaskRecord.objects.all().delete()
 
 
 def test_a_record_is_made_at_enqueue() -> None:
@@ -36,16 +34,16 @@ def test_a_record_is_made_at_enqueue() -> None:
     assert stats.dashboard()["scheduled"] == 1
 
 
-def test_the_records_are_what_happened(drain: Callable[[], str], tmp_path: Path) -> None:
+def test_the_records_are_what_happened(processes: Processes, tmp_path: Path) -> None:
     results = [
         tasks.give.enqueue({"a": [1, None]}, twice=True),
         tasks.give.using(run_after=timezone.now() + TO_COME).enqueue("later"),
         tasks.fail_twice.enqueue(),
         tasks.fail_until_repaired.enqueue(str(tmp_path / "repaired")),
     ]
-    drain()
+    processes.finish()
     results.append(tasks.die_once.enqueue())  # by itself: what runs beside it in the process dies with it
-    drain()
+    processes.finish()
     for result in results:
         result.refresh()
         assert_equal(record_of(result), result)
@@ -62,10 +60,10 @@ def test_the_records_are_what_happened(drain: Callable[[], str], tmp_path: Path)
     assert (dashboard["total"], dashboard["succeeded"], dashboard["failed"]) == (5, 4, 1)
 
 
-def test_its_retry_enqueues_a_new_job(drain: Callable[[], str], tmp_path: Path) -> None:
+def test_its_retry_enqueues_a_new_job(processes: Processes, tmp_path: Path) -> None:
     repaired = tmp_path / "repaired"
     result = tasks.fail_until_repaired.using(priority=5, queue_name="other").enqueue(str(repaired))
-    drain()
+    processes.finish()
     repaired.touch()
     get_user_model().objects.create_superuser("admin")
     client = Client()
@@ -73,7 +71,7 @@ def test_its_retry_enqueues_a_new_job(drain: Callable[[], str], tmp_path: Path) 
     action = {"action": "retry_tasks", "_selected_action": [record_of(result).pk]}
     page = client.post("/admin/tasks_monitor/taskrecord/", action, follow=True)
     assert "Retried 1 task(s)." in page.content.decode()
-    drain()
+    processes.finish()
     record = TaskRecord.objects.get(retry_of=record_of(result))
     assert record.status == TaskResultStatus.SUCCESSFUL
     again = tasks.fail_until_repaired.get_result(record.result_id)
@@ -84,10 +82,10 @@ def test_its_retry_enqueues_a_new_job(drain: Callable[[], str], tmp_path: Path) 
     assert retry(record).status == TaskResultStatus.READY
 
 
-def test_a_job_whose_last_process_died_counts_as_stuck(drain: Callable[[], str]) -> None:
+def test_a_job_whose_last_process_died_counts_as_stuck(processes: Processes) -> None:
     """The one thing that signals cannot tell: nobody is left to send the last one."""
     result = tasks.die.enqueue()
-    drain()
+    processes.finish()
     result.refresh()
     assert result.status == TaskResultStatus.FAILED
     assert record_of(result).status == TaskResultStatus.RUNNING

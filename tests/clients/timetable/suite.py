@@ -1,7 +1,6 @@
 """The scheduler's process enqueues by the clock, the worker's processes run what it enqueued."""
 
 import signal
-from collections.abc import Callable, Iterator
 
 import pytest
 from crontask import scheduler
@@ -10,12 +9,14 @@ from django.db.models import QuerySet
 from django.tasks import TaskResultStatus, default_task_backend
 
 from django_pgqueue import states
-from django_pgqueue.models import Attempt, Job, JobState
+from django_pgqueue.models import JobState
 from tests.processes.worker import Worker
 from tests.waiting import wait_until
 
-from ..conftest import Start
+from ..conftest import Processes
 from . import tasks
+
+pytestmark = pytest.mark.usefixtures("delete_jobs")
 
 
 class Scheduler(Worker):
@@ -24,22 +25,15 @@ class Scheduler(Worker):
     COMMAND = "crontask"
 
 
-@pytest.fixture(autouse=True)
-def nothing_before() -> Iterator[None]:
-    yield
-    for model in (Attempt, JobState, Job):
-        model.objects.all().delete()
-
-
-def test_the_scheduler_enqueues_and_the_worker_runs(start: Start, drain: Callable[[], str]) -> None:
-    clock = start(kind=Scheduler)
+def test_the_scheduler_enqueues_and_the_worker_runs(processes: Processes) -> None:
+    clock = processes.start(kind=Scheduler)
     wait_until(lambda: jobs("tick").count() >= 3, 60.0, f"not ticking; see {clock.log}")
     assert jobs("sweep").count() == 1, "a unique task that waits is not enqueued again"
-    start("--poll", 0.1).wait_started()
+    processes.worker()
     wait_until(lambda: jobs("sweep", status=states.SUCCEEDED).count() >= 2, 30.0, "swept once only")
     clock.signal(signal.SIGTERM)
     clock.wait_end(0)
-    drain()
+    processes.finish()
     assert set(JobState.objects.values_list("status", "attempts")) == {(states.SUCCEEDED, 1)}
     times = list(jobs("tick").order_by("job_id").values_list("job__enqueued_at", flat=True))
     assert len(times) <= (times[-1] - times[0]).total_seconds() + 2
@@ -47,12 +41,12 @@ def test_the_scheduler_enqueues_and_the_worker_runs(start: Start, drain: Callabl
     assert abs(jobs("tick").count() - jobs("tock").count()) <= 1
 
 
-def test_what_is_scheduled_enqueues_and_its_results_are_read(drain: Callable[[], str]) -> None:
+def test_what_is_scheduled_enqueues_and_its_results_are_read(processes: Processes) -> None:
     assert heartbeat.heartbeat  # its own task, on a crontab line, is scheduled by the import
     scheduled = {job.name: job for job in scheduler.get_jobs()}
     assert set(scheduled) == {"tick", "tock", "sweep", "heartbeat"}
     results = {name: job.func() for name, job in scheduled.items()}
-    drain()
+    processes.finish()
     for name, result in results.items():
         again = default_task_backend.get_result(result.id)
         assert again.status == TaskResultStatus.SUCCESSFUL

@@ -4,7 +4,7 @@ import shutil
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import django.tasks
@@ -26,6 +26,7 @@ from wagtail.test.utils.form_data import nested_form_data, rich_text
 from django_pgqueue import states
 from django_pgqueue.models import JobState
 
+from ..conftest import Processes
 from . import tasks
 from .models import Article, Heard
 
@@ -82,11 +83,11 @@ def test_its_tasks_are_native_jobs_announced_once_in_each_api() -> None:
     assert set(Heard.objects.values_list("sender", flat=True)) == {"django_pgqueue.backend.PgQueueBackend"}
 
 
-def test_nothing_is_indexed_before_the_worker_and_everything_after_it(drain: Callable[[], str]) -> None:
+def test_nothing_is_indexed_before_the_worker_and_everything_after_it(processes: Processes) -> None:
     picture = Image.objects.get(title="harbour")
     assert picture.get_usage().count() == 0
     assert ReferenceIndex.objects.count() == 0
-    drain()
+    processes.drain()
     assert picture.get_usage().count() == ARTICLES // 2
     assert [article.title for article in Article.objects.search("seven")] == ["Article 7"]
     for result in results():
@@ -104,7 +105,7 @@ def test_the_worker_announces_start_and_end_once_in_each_api() -> None:
 
 
 def test_a_picture_deleted_before_its_task_ran_fails_for_good(
-    editor: Client, home: Page, drain: Callable[[], str]
+    editor: Client, home: Page, processes: Processes
 ) -> None:
     before = {result.id for result in results()}
     picture = upload(editor, "fog")
@@ -113,7 +114,7 @@ def test_a_picture_deleted_before_its_task_ran_fails_for_good(
     assert editor.post(f"/admin/images/{picture.pk}/delete/").status_code == 302
     assert editor.post(f"/admin/pages/{gone.pk}/delete/").status_code == 302
     assert path.exists()
-    drain()
+    processes.drain()
     assert not path.exists()
     new = [result for result in results() if result.id not in before]
     assert [result.status for result in new if result.task.module_path == DELETING] == ["SUCCESSFUL"]
@@ -139,10 +140,10 @@ def test_an_error_of_either_api_can_be_caught() -> None:
             insert_or_update_object_task.using(**wrong_queue)
 
 
-def test_tasks_of_all_decorators_run_and_are_read_by_both_apis(drain: Callable[[], str]) -> None:
+def test_tasks_of_all_decorators_run_and_are_read_by_both_apis(processes: Processes) -> None:
     made = {name: getattr(tasks, name) for name in ("native", "backport", "ours")}
     enqueued = {name: task.enqueue({"from": name}) for name, task in made.items()}
-    drain()
+    processes.drain()
     for name, task in made.items():
         for api in (django.tasks, django_tasks):
             again = api.task_backends["default"].get_result(enqueued[name].id)
