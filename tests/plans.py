@@ -34,7 +34,8 @@ SETTINGS = {
 class Session:
     """The worker's connection, telling its plans."""
 
-    def __init__(self, plan_cache_mode: str) -> None:
+    def __init__(self, name: str, plan_cache_mode: str) -> None:
+        self.name = name
         self.plans: list[Plan] = []
         self._private = PrivateConnection("default", "plans")
         with self._private.guarded() as connection:
@@ -66,7 +67,7 @@ class Session:
         message = diagnostic.message_primary or ""
         if "plan:" in message:
             duration, _, explained = message.partition("plan:")
-            plan = Plan(json.loads(explained), float(duration.split()[1]))
+            plan = Plan(json.loads(explained), float(duration.split()[1]), self.name)
             if "set_config" not in plan.text:  # HOT_PATH itself: a plan is told when the next statement comes
                 self.plans.append(plan)
 
@@ -74,7 +75,8 @@ class Session:
 class Plan:
     """One executed statement: its text, its nodes, the pages it touched, the time it took."""
 
-    def __init__(self, explained: dict[str, Any], milliseconds: float) -> None:
+    def __init__(self, explained: dict[str, Any], milliseconds: float, session: str) -> None:
+        self.session = session
         self.milliseconds = milliseconds
         self.text: str = explained["Query Text"]
         self.nodes = list(_nodes(explained["Plan"], []))
@@ -108,7 +110,7 @@ class Plan:
         ]
 
     def __repr__(self) -> str:
-        lines = [f"{self.buffers} buffers, {self.milliseconds} ms"]
+        lines = [f"{self.session}: {self.buffers} buffers, {self.milliseconds} ms"]
         for node in self.nodes:
             told = {k: v for k, v in node.items() if k in SHOWN}
             lines.append("  " * len(node["above"]) + " ".join(f"{k}={v}" for k, v in told.items()))

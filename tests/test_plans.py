@@ -121,10 +121,9 @@ TABLES: dict[str, dict[str, int]] = {
     "analysed with ten rows": {"ready": ROWS // 10},
     "all ready": {"ready": ROWS},
     "ready among ended": {"ready": ROWS // 2, "succeeded": ROWS // 2},
-    "nearly all ended": {"ready": 100, "succeeded": ROWS},
     "all scheduled": {"scheduled": ROWS},
 }
-ANALYSED = {"all ready", "ready among ended", "nearly all ended", "all scheduled"}
+ANALYSED = {"all ready", "ready among ended", "all scheduled"}
 # Statistics may be long out of date: autovacuum analyses after tens of thousands of changes. The worst they
 # can say is that there are no rows, in pages that hold dead ones: then a walk through an index looks free.
 FORGOTTEN = {"analysed while all rows were dead": 0, "analysed with ten rows": 10}
@@ -138,20 +137,25 @@ SESSIONS = {
 @pytest.fixture(scope="module", params=TABLES)
 def tables(request: pytest.FixtureRequest, owner: psycopg.Connection) -> Iterator[dict[str, Session]]:
     """The tables in one of these conditions, and the sessions to look at them with."""
-    plans.empty(owner)
-    if request.param in FORGOTTEN:
-        plans.analyse_with(owner, FORGOTTEN[request.param])
-    sessions = {"cached while empty": Session("force_generic_plan")}
-    for act in (STATEMENTS | ASKING).values():
-        with sessions["cached while empty"].hot() as connection:
-            act(connection)
-    plans.fill(owner, **TABLES[request.param])
+    sessions = {"cached while empty": Session("cached while empty", "force_generic_plan")}
+    if not (request.param == "all ready" and ready_jobs(owner) == ROWS):  # else left by "never analysed"
+        plans.empty(owner)
+        if request.param in FORGOTTEN:
+            plans.analyse_with(owner, FORGOTTEN[request.param])
+        for act in (STATEMENTS | ASKING).values():
+            with sessions["cached while empty"].hot() as connection:
+                act(connection)
+        plans.fill(owner, **TABLES[request.param])
     if request.param in ANALYSED:
         plans.analyse(owner)
-    sessions |= {name: Session(mode) for name, mode in SESSIONS.items() if name not in sessions}
+    sessions |= {name: Session(name, mode) for name, mode in SESSIONS.items() if name not in sessions}
     yield sessions
     for session in sessions.values():
         session.close()
+
+
+def ready_jobs(owner: psycopg.Connection) -> int:
+    return owner.execute(f"SELECT count(*) FROM {plans.sql.STATE} WHERE status = 'ready'").fetchone()[0]
 
 
 def executed(session: Session, act: Callable[[Any], object]) -> list[Plan]:
@@ -162,16 +166,16 @@ def executed(session: Session, act: Callable[[Any], object]) -> list[Plan]:
     return list(session.plans)
 
 
-@pytest.mark.parametrize("session", SESSIONS)
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_plan(tables: dict[str, Session], statement: str, session: str) -> None:
-    told = executed(tables[session], STATEMENTS[statement])
-    for plan in told:
-        assert_reads_by_index(plan)
-    if statement in BY_FENCE:
-        assert_driven_by_key(told[0])
-    else:
-        assert_driven_by(told[0], DRIVER[statement])
+def test_plan(tables: dict[str, Session], statement: str) -> None:
+    for session in tables.values():
+        told = executed(session, STATEMENTS[statement])
+        for plan in told:
+            assert_reads_by_index(plan)
+        if statement in BY_FENCE:
+            assert_driven_by_key(told[0])
+        else:
+            assert_driven_by(told[0], DRIVER[statement])
 
 
 def assert_reads_by_index(plan: Plan) -> None:
@@ -227,14 +231,14 @@ def assert_found_by_key(plan: Plan, scans: list[dict[str, Any]]) -> None:
         assert BY_KEY.match(scan["Index Cond"]), f"\n{plan}"
 
 
-@pytest.mark.parametrize("session", SESSIONS)
 @pytest.mark.parametrize("statement", ASKING)
-def test_asking_is_cheap(tables: dict[str, Session], statement: str, session: str) -> None:
-    told = executed(tables[session], ASKING[statement])
-    assert len(told) == 1, told
-    (plan,) = told
-    assert {node["Node Type"] for node in plan.scans()} <= {"Index Scan", "Index Only Scan"}, f"\n{plan}"
-    assert plan.buffers < 200, f"\n{plan}"
+def test_asking_is_cheap(tables: dict[str, Session], statement: str) -> None:
+    for session in tables.values():
+        told = executed(session, ASKING[statement])
+        assert len(told) == 1, told
+        (plan,) = told
+        assert {node["Node Type"] for node in plan.scans()} <= {"Index Scan", "Index Only Scan"}, f"\n{plan}"
+        assert plan.buffers < 200, f"\n{plan}"
 
 
 # --- cases from public reports, with the figures that they ask for. Small here; in millions when marked slow.
@@ -248,7 +252,7 @@ SIZES = [
 @pytest.fixture
 def session(owner: psycopg.Connection) -> Iterator[Session]:
     """The worker's session with PostgreSQL's own choice between custom and generic plans."""
-    session = Session("auto")
+    session = Session("PostgreSQL's choice", "auto")
     yield session
     session.close()
 

@@ -83,10 +83,12 @@ class Situation:
 YES_NO = (False, True)
 SITUATIONS = [
     Situation(None),
-    *(Situation(SCHEDULED, spent, due=due) for spent in YES_NO for due in YES_NO),
+    *(Situation(SCHEDULED, due=due) for due in YES_NO),
     *(Situation(READY, spent) for spent in YES_NO),
     *(Situation(RUNNING, spent, asked, over) for spent in YES_NO for asked in YES_NO for over in YES_NO),
-    *(Situation(status, spent) for status in (SUCCEEDED, DEAD, CANCELLED) for spent in YES_NO),
+    *(Situation(DEAD, spent) for spent in YES_NO),
+    Situation(SUCCEEDED),
+    Situation(CANCELLED),
 ]
 
 
