@@ -1,5 +1,6 @@
 """Rows for the tests, made through the verbs only, and what must hold of all rows at any time."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -248,3 +249,8 @@ def _assert_history(state: dict[str, Any], attempts: list[dict[str, Any]]) -> No
         assert outcomes[-1] in states.CHARGED, f"{state}: dead after {outcomes[-1]}"
     if status in (states.READY, states.SCHEDULED, states.RUNNING):
         assert state["attempts"] < state["attempts_allowed"], f"{state}: alive without budget"
+
+
+def shown(value: Any) -> str:
+    """Return ``repr(value)`` without addresses: parallel test processes must agree on the ids of tests."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

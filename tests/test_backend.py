@@ -40,6 +40,7 @@ from .support import (
     fetch,
     make,
     settle_one,
+    shown,
     state_of,
     status_of,
 )
@@ -288,7 +289,7 @@ def test_the_limit_of_arguments_is_an_option() -> None:
 LOSSLESS = [1e23, -0.0, 10**400, {"z": 1, "a": [None, True]}, "\u2028 %s 👩‍👩‍👧", [], {}, ""]
 
 
-@pytest.mark.parametrize("value", LOSSLESS, ids=repr)
+@pytest.mark.parametrize("value", LOSSLESS, ids=shown)
 def test_arguments_come_back_as_they_were(value: Any) -> None:
     found = ok.get_result(ok.enqueue(value, key=value).id)
     assert repr((found.args, found.kwargs)) == repr(([value], {"key": value}))
@@ -550,7 +551,7 @@ JUNK = [
 ]
 
 
-@pytest.mark.parametrize("junk", JUNK, ids=repr)
+@pytest.mark.parametrize("junk", JUNK, ids=shown)
 def test_a_junk_id_is_of_no_result(junk: Any) -> None:
     ok.enqueue()
     for get in (task_backends["default"].get_result, async_to_sync(task_backends["default"].aget_result)):

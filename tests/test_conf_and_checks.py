@@ -16,6 +16,8 @@ from django_pgqueue.checks import check_admin, check_alias, queue_name_problem
 from django_pgqueue.compat import task_backends
 from django_pgqueue.conf import MAX_QUEUE_NAME, Options
 
+from .support import shown
+
 
 def messages(options: Any = None, **params: Any) -> list[CheckMessage]:
     return check_alias("default", {"OPTIONS": options, **params})
@@ -79,7 +81,7 @@ def test_an_option_of_a_wrong_value_is_named_with_its_value(name: str, value: An
     assert options == Options(), "a wrong value falls back to the default"
 
 
-@pytest.mark.parametrize("options", [["lease"], "lease", 5, {"lease"}], ids=repr)
+@pytest.mark.parametrize("options", [["lease"], "lease", 5, {"lease"}], ids=shown)
 def test_options_of_another_type_are_an_error_and_not_a_crash(options: Any) -> None:
     assert ids(options) == ["E002"]
     assert PgQueueBackend("default", {"OPTIONS": options}).settings == Options()
@@ -149,7 +151,7 @@ def test_queues_that_are_fine(queues: Any) -> None:
 BAD_NAMES = ["", " ", "a,b", " a", "a ", "\ta", "x" * (MAX_QUEUE_NAME + 1), "a\x00", "\udcff", 5, None]
 
 
-@pytest.mark.parametrize("name", BAD_NAMES, ids=repr)
+@pytest.mark.parametrize("name", BAD_NAMES, ids=shown)
 def test_a_bad_queue_name_is_an_error_that_names_it(name: Any) -> None:
     (message,) = messages(QUEUES=["default", name])
     assert message.id == "django_pgqueue.E004"

@@ -20,6 +20,8 @@ from django_pgqueue.storable import (
     safe_str,
 )
 
+from .support import shown
+
 # Surrogates too: st.text() leaves them out unless they are asked for.
 CHARACTERS = st.characters(exclude_categories=())
 TEXTS = st.text(CHARACTERS, max_size=200)
@@ -156,7 +158,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("value", "place", "reason"), REFUSED, ids=repr)
+@pytest.mark.parametrize(("value", "place", "reason"), REFUSED, ids=shown)
 def test_refused_json_names_the_place_and_the_reason(value: Any, place: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"{place}.*{reason}"):
         check_json(value, "args")

@@ -19,6 +19,7 @@ from django_pgqueue import Backoff, PgQueueTask, task
 from django_pgqueue.compat import BaseTaskBackend, InvalidTask, Task, TaskResultStatus, task_backends
 
 from . import tasks
+from .support import shown
 
 OTHERS = BaseTaskBackend.__module__.rpartition(".")[0]
 """The package of the Tasks API's own backends."""
@@ -101,7 +102,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("options", FINE, ids=str)
+@pytest.mark.parametrize("options", FINE, ids=shown)
 def test_options_that_are_fine(options: dict[str, Any]) -> None:
     made = task(**options)(tasks.ok.func)
     for name, value in options.items():
@@ -109,7 +110,7 @@ def test_options_that_are_fine(options: dict[str, Any]) -> None:
         assert getattr(made, name) == (tuple(classes) if name in ("discard_on", "retry_on") else value)
 
 
-@pytest.mark.parametrize(("options", "named"), WRONG, ids=str)
+@pytest.mark.parametrize(("options", "named"), WRONG, ids=shown)
 def test_an_option_of_a_wrong_value_is_refused_by_its_name(options: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidTask, match=named):
         task(**options)(tasks.ok.func)
@@ -197,7 +198,7 @@ def test_using_an_unknown_option_is_a_type_error(changes: dict[str, Any]) -> Non
         tasks.ok.using(**changes)
 
 
-@pytest.mark.parametrize("delay", ["5", math.nan, math.inf, True, [5]], ids=repr)
+@pytest.mark.parametrize("delay", ["5", math.nan, math.inf, True, [5]], ids=shown)
 def test_a_delay_that_is_no_number_of_seconds_is_refused(delay: Any) -> None:
     with pytest.raises(InvalidTask, match="delay"):
         tasks.ok.using(delay=delay)
