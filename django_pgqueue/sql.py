@@ -261,11 +261,15 @@ _ATTEMPT_COLUMNS = """job_id, number, lease_version, lease_token, worker_id, hos
     started_at, finished_at, outcome, exception_class, message, traceback, fingerprint,
     return_value, log_tail"""
 
+# One moment for all that a statement writes of an attempt: with a clock read for each column, a short one
+# could end before it began. The ages were taken right before the statement was sent.
+_WRITTEN = "statement_timestamp()"
+
 _WRITE_ATTEMPT = f"""
     INSERT INTO {ATTEMPT} ({_ATTEMPT_COLUMNS})
     SELECT job_id, attempts, lease_version, lease_token, owner, %(host)s, %(pid)s,
-           clock_timestamp() - make_interval(secs => started_ago),
-           clock_timestamp() - make_interval(secs => finished_ago),
+           {_WRITTEN} - make_interval(secs => started_ago),
+           {_WRITTEN} - make_interval(secs => finished_ago),
 """
 
 # The whole fence comes back: a zombie's and the owner's may stand in one batch, and only one of them is done.
@@ -312,7 +316,7 @@ WITH given AS (
 ), held AS MATERIALIZED ({_FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = 'succeeded', attempts = state.attempts + 1, {_FREE},
-        finished_at = clock_timestamp() - make_interval(secs => held.finished_ago)
+        finished_at = {_WRITTEN} - make_interval(secs => held.finished_ago)
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
@@ -346,7 +350,7 @@ WITH given AS (
         run_at = CASE WHEN next_status = 'scheduled' THEN clock_timestamp() + make_interval(secs => delay)
                       ELSE state.run_at END,
         finished_at = CASE WHEN next_status = 'scheduled' THEN NULL
-                           ELSE clock_timestamp() - make_interval(secs => finished_ago) END
+                           ELSE {_WRITTEN} - make_interval(secs => finished_ago) END
     FROM decided
     WHERE state.job_id = ANY(ARRAY[decided.job_id])
     RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token, owner,
@@ -443,7 +447,7 @@ WITH given AS (
 ), held AS MATERIALIZED ({_FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = 'cancelled', attempts = state.attempts + 1, {_FREE},
-        finished_at = clock_timestamp() - make_interval(secs => finished_ago)
+        finished_at = {_WRITTEN} - make_interval(secs => finished_ago)
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
