@@ -6,7 +6,6 @@ Rows are deleted, not truncated: a truncation beside a living worker can deadloc
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,9 +17,11 @@ import pytest
 from django.db import connections
 from psycopg.conninfo import make_conninfo
 
+from ..waiting import wait_until
 from . import tasks
+from .nursery import Nursery
 from .queue import Queue
-from .worker import ROOT, Worker
+from .worker import Worker
 
 Start = Callable[..., Worker]
 
@@ -39,9 +40,10 @@ def environ(url: str, startup: str = "", **settings: Any) -> dict[str, str]:
 class Workers:
     """Starts workers; knows them all, and ends them."""
 
-    def __init__(self, queue: Queue, logs: Path) -> None:
+    def __init__(self, queue: Queue, logs: Path, nursery: Nursery) -> None:
         self.queue = queue
         self.logs = logs
+        self.nursery = nursery
         self.all: list[Worker] = []
 
     def __call__(
@@ -51,12 +53,14 @@ class Workers:
         url: str | None = None,
         startup: str = "",
         env: dict[str, str] | None = None,
+        new_interpreter: bool = False,
         **settings: Any,
     ) -> Worker:
         """Start ``runworkers`` with these arguments and, by default, wait until it is up."""
         words = [str(argument) for argument in arguments]
         environment = environ(url or self.queue.url, startup, **settings) | (env or {})
-        worker = Worker(words, environment, self.logs / f"worker-{len(self.all) + 1}.log")
+        log = self.logs / f"worker-{len(self.all) + 1}.log"
+        worker = Worker(words, environment, log, None if new_interpreter else self.nursery)
         self.all.append(worker)
         return worker.wait_started(int(_option(worker, "--processes", "1"))) if wait else worker
 
@@ -97,23 +101,34 @@ def _option(worker: Worker, name: str, default: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def processes_url() -> Iterator[str]:
+def nursery() -> Iterator[Nursery]:
+    """Where workers are forked."""
+    nursery = Nursery()
+    try:
+        yield nursery
+    finally:
+        nursery.close()
+
+
+@pytest.fixture(scope="session")
+def processes_url(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a database for the tests with workers: other tests roll back or truncate theirs."""
     name = f"test_processes_{os.getpid()}"
     server = os.environ["DATABASE_URL"]
     with psycopg.connect(server, autocommit=True) as session:
         session.execute(f"CREATE DATABASE {name}")
     try:
-        yield prepared(make_conninfo(server, dbname=name))
+        yield prepared(make_conninfo(server, dbname=name), nursery, tmp_path_factory.mktemp("migrate"))
     finally:
         with psycopg.connect(server, autocommit=True) as session:
             session.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def prepared(url: str) -> str:
+def prepared(url: str, nursery: Nursery, logs: Path) -> str:
     """Make the tables in a new database."""
-    command = [sys.executable, "-m", "django", "migrate", "-v0"]
-    subprocess.run(command, env=environ(url), cwd=ROOT, check=True)
+    pid = nursery.start(["migrate", "-v0"], environ(url), logs / "log")
+    code = wait_until(lambda: [found] if (found := nursery.poll(pid)) is not None else None, 60.0)
+    assert code == [0], (logs / "log").read_text()
     with Queue(url) as queue:
         queue.prepare()
     return url
@@ -132,10 +147,10 @@ def queue(processes_url: str) -> Iterator[Queue]:
 
 
 @pytest.fixture
-def start(queue: Queue, standing_workers: Workers, tmp_path: Path) -> Iterator[Workers]:
+def start(queue: Queue, standing_workers: Workers, nursery: Nursery, tmp_path: Path) -> Iterator[Workers]:
     """Start workers: ``start("--lease", 2)``. In the end they must be fit and stop cleanly."""
     standing_workers.stop()  # it would take their jobs, or rescue them
-    workers = Workers(queue, tmp_path)
+    workers = Workers(queue, tmp_path, nursery)
     with ExitStack() as stack:
         stack.callback(workers.close)
         yield workers
@@ -145,10 +160,12 @@ def start(queue: Queue, standing_workers: Workers, tmp_path: Path) -> Iterator[W
 
 
 @pytest.fixture(scope="module")
-def standing_workers(processes_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def standing_workers(
+    processes_url: str, nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workers]:
     """The place of the module's standing worker."""
     with Queue(processes_url) as queue:
-        workers = Workers(queue, tmp_path_factory.mktemp("standing"))
+        workers = Workers(queue, tmp_path_factory.mktemp("standing"), nursery)
         try:
             yield workers
             workers.stop()

@@ -110,8 +110,10 @@ def test_the_number_of_coroutines_is_bounded(queue: Queue, start: Workers) -> No
 
 def test_coroutines_finish_within_the_grace_or_go_back(queue: Queue, start: Workers) -> None:
     worker = start("--poll", 0.05, "--lease", 60, "--heartbeat", 10, "--grace", 2)
-    short, long = queue.enqueue(tasks.asleep, 1.0), queue.enqueue(tasks.asleep, 60, max_attempts=1)
-    queue.wait([short, long], "running")
+    short = queue.enqueue(tasks.asleep_recorded, 1.0)
+    long = queue.enqueue(tasks.asleep_recorded, 60, max_attempts=1)
+    for job in (short, long):
+        queue.wait_started(job)
     assert worker.stop() < 4.0
     assert queue.outcomes(short) == ["succeeded"]
     assert (queue.status(long), queue.outcomes(long)) == ("ready", ["released"])

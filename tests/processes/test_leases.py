@@ -183,6 +183,7 @@ def test_a_worker_under_faketime_takes_nothing(queue: Queue, start: Workers) -> 
         start(
             *SHORT,
             wait=False,
+            new_interpreter=True,
             env={"LD_PRELOAD": library, "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"},
         )
         for offset in ("+10m", "-10m")

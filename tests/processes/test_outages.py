@@ -19,6 +19,7 @@ from ..postgres import major
 from ..waiting import wait_until
 from . import tasks
 from .conftest import Workers, prepared
+from .nursery import Nursery
 from .proxy import Proxy
 from .queue import Queue
 from .worker import Worker
@@ -32,17 +33,19 @@ SHORT = ("--lease", 2, "--heartbeat", 0.5, "--poll", 0.1)
 
 
 @pytest.fixture(scope="module")
-def private_server() -> Iterator[Server]:
+def private_server(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A durable server of this module's own."""
     with server(version=major()) as own:
-        prepared(own.url)
+        prepared(own.url, nursery, tmp_path_factory.mktemp("migrate"))
         yield own
 
 
 @pytest.fixture(scope="module")
-def private_workers(private_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def private_workers(
+    private_server: Server, nursery: Nursery, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Workers]:
     with Queue(private_server.url) as queue:
-        workers = Workers(queue, tmp_path_factory.mktemp("private"))
+        workers = Workers(queue, tmp_path_factory.mktemp("private"), nursery)
         try:
             yield workers
         finally:

@@ -81,6 +81,13 @@ def test_a_retry_is_not_late(queue: Queue, start: Workers) -> None:
 
 def test_only_a_sleeping_worker_is_notified_and_only_of_its_own_queues(queue: Queue, start: Workers) -> None:
     start(*SLEEPY, "--threads", 1, "--queues", "default")
+    busy = tasks.sleep.enqueue(2)
+    queue.wait_started(int(busy.id))
+    wait_until(lambda: not asleep(queue))
+    with heard(queue) as count:
+        behind = [int(tasks.ok.enqueue().id) for _ in range(20)]
+        assert count() == 0, "a busy system sends notifications"
+    queue.wait([int(busy.id), *behind], "succeeded")
     wait_until(lambda: asleep(queue))
     with heard(queue) as count:
         tasks.ok.using(queue_name="emails").enqueue()
@@ -94,13 +101,6 @@ def test_only_a_sleeping_worker_is_notified_and_only_of_its_own_queues(queue: Qu
                 first = tasks.sleep.enqueue(0.05)
         queue.wait(int(first.id), "succeeded")
         assert 1 <= count() <= 2, "not once for a transaction"
-    busy = tasks.sleep.enqueue(3)
-    queue.wait_started(int(busy.id))
-    wait_until(lambda: not asleep(queue))
-    with heard(queue) as count:
-        behind = [int(tasks.ok.enqueue().id) for _ in range(20)]
-        assert count() == 0, "a busy system sends notifications"
-    queue.wait([int(busy.id), *behind], "succeeded")
     queue.session.execute(f"DELETE FROM {sql.STATE} WHERE queue = 'emails'")
     queue.session.execute(f"DELETE FROM {sql.JOB} WHERE queue = 'emails'")
 

@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..waiting import wait_until
+from .nursery import ROOT, Nursery
 
 T = TypeVar("T")
-ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT = 30.0
-# PR_SET_PDEATHSIG survives exec: SIGTERM when the thread that made the process ends.
 _LAUNCHER = """
 import ctypes, os, sys
-getattr(ctypes.CDLL(None), "prctl", lambda *_: None)(1, 15)
+getattr(ctypes.CDLL(None), "prctl", lambda *_: None)(1, 15)  # PR_SET_PDEATHSIG, which survives exec
 os.execv(sys.argv[1], sys.argv[1:])
 """
 _LINE = re.compile(
@@ -55,27 +54,56 @@ class Event:
         return cls(at, match[2], match[3], fields)
 
 
+class Forked:
+    """A process from the nursery, with as much of Popen as is needed."""
+
+    def __init__(
+        self, nursery: Nursery, command: Sequence[str], environ: Mapping[str, str], log: Path
+    ) -> None:
+        log.touch()
+        self._nursery = nursery
+        self.pid = nursery.start(command, environ, log)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._nursery.poll(self.pid)
+        return self.returncode
+
+    def wait(self) -> int | None:
+        wait_until(lambda: self.poll() is not None, message=f"{self.pid} does not end")
+        return self.returncode
+
+
+def fresh(command: Sequence[str], environ: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    """Start ``python -m django`` in a new interpreter."""
+    python = [sys.executable, "-m", "django", *command]
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, *python],
+            env=environ,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+
+
 class Worker:
-    """A running ``runworkers``; made by the ``workers`` fixture, which also ends it."""
+    """A running ``runworkers``; made by the fixtures, which also end it."""
 
     COMMAND = "runworkers"
 
-    def __init__(self, arguments: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environ: Mapping[str, str], log: Path, nursery: Nursery | None
+    ) -> None:
         self.arguments = list(arguments)
         self.environ = dict(environ)
         self.log = log
         self.deaths: dict[int, float] = {}  # right before SIGKILL, by pid
-        command = [sys.executable, "-m", "django", self.COMMAND, *arguments]
-        with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command],
-                env=self.environ,
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-            )
+        command = ["runworkers", *arguments]
+        self.process = Forked(nursery, command, environ, log) if nursery else fresh(command, environ, log)
         self.pid = self.process.pid
         self.ended: int | None = None
 
