@@ -32,7 +32,7 @@ from .board import CAPACITY, Board
 from .claims import Claimer
 from .config import WorkerConfig
 from .outcomes import fields_of, log_outcome
-from .prefetch import Prefetch
+from .prefetch import STALL, Prefetch
 from .runners import Runners
 
 WAKE = None
@@ -124,14 +124,12 @@ class Engine:
         if self.connection.pause:
             return self.connection.pause
         if self.stop_by is not None:
-            return (
-                0.05
-                if self.unsettled or self.runners.waiting
-                else max(min(self.stop_by - time.monotonic(), 0.5), 0.01)
-            )
+            soon = self.unsettled or self.runners.waiting
+            return 0.05 if soon else max(min(self.stop_by - time.monotonic(), 0.5), 0.01)
         if self.unsettled or self._refused:
             return LOCKED_PAUSE
-        return max(self._look_at - time.monotonic(), 0.0) if self._wanted() else self.config.poll_interval
+        pause = max(self._look_at - time.monotonic(), 0.0) if self._wanted() else self.config.poll_interval
+        return min(pause, STALL) if self.runners.waiting else pause
 
     def _collect(self, patience: float) -> None:
         try:
@@ -161,8 +159,11 @@ class Engine:
         now = time.monotonic()
         if self.stop_by is not None or self.prefetch.stalled(self.runners, now):
             self._take_back()
+        wanted = self._wanted()
+        if not wanted:
+            self.board.set("sleeping", 0)  # or the busy would be notified of every job
         may_claim = self.stop_by is None and (now >= self._look_at or self.unsettled)
-        limit = self._wanted() if may_claim else 0
+        limit = wanted if may_claim else 0
         progress = bool(self._progressed) and now >= self._progress_at
         if not (self.unsettled or self._due_refusals() or limit or progress or self._suspect_since):
             return
