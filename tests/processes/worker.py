@@ -96,13 +96,13 @@ class Worker:
     COMMAND = "runworkers"
 
     def __init__(
-        self, arguments: Sequence[str], environ: Mapping[str, str], log: Path, nursery: Nursery | None
+        self, arguments: Sequence[str], environ: Mapping[str, str], log: Path, nursery: Nursery | None = None
     ) -> None:
         self.arguments = list(arguments)
         self.environ = dict(environ)
         self.log = log
         self.deaths: dict[int, float] = {}  # right before SIGKILL, by pid
-        command = ["runworkers", *arguments]
+        command = [self.COMMAND, *arguments]
         self.process = Forked(nursery, command, environ, log) if nursery else fresh(command, environ, log)
         self.pid = self.process.pid
         self.ended: int | None = None
