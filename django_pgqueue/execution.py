@@ -86,8 +86,13 @@ class JobContext(TaskContext):
 
     @property
     def idempotency_key(self) -> str:
-        """The same for all attempts of this job, and of no other: for APIs that take such a key."""
-        return f"{self._execution.job.backend}-{self._execution.job.job_id}"
+        """The same for all attempts of this job, and of no other: for APIs that take such a key.
+
+        The time of enqueueing is part of it, to the microsecond: a restored or recreated database gives
+        ids again that it gave before.
+        """
+        job = self._execution.job
+        return f"{job.backend}-{job.job_id}-{round(job.enqueued_at.timestamp() * 1_000_000)}"
 
     @property
     def fencing_token(self) -> int:
@@ -101,7 +106,7 @@ class JobContext(TaskContext):
 
     @property
     def lease_lost(self) -> bool:
-        """True once another worker may have taken the job; what this attempt returns is dropped then."""
+        """True once another worker may have taken the job; the fence decides what becomes of this attempt."""
         return self._execution.lease_lost
 
     @property

@@ -134,12 +134,14 @@ class JobManager(JobReadings):
         rows = run(connection or self._write_connection(), sql.PROMOTE, params)
         return sorted(rows, key=lambda row: (row[2], row[0]))
 
-    def promote_now(self, job_ids: Sequence[int], *, connection: Connection = None) -> list[tuple[int, str]]:
+    def promote_now(
+        self, job_ids: Iterable[int | str], *, connection: Connection = None
+    ) -> list[tuple[int, str]]:
         """Make these scheduled jobs ready whatever their time; return ``(job_id, queue)``."""
         connection = connection or self._write_connection()
         return [
             row
-            for chunk in chunks(sorted(job_ids), ROWS_PER_STATEMENT)
+            for chunk in chunks(plain_ids(job_ids), ROWS_PER_STATEMENT)
             for row in run(connection, sql.PROMOTE_NOW, {"job_ids": chunk})
         ]
 
@@ -348,24 +350,24 @@ class JobManager(JobReadings):
 
     # --- cancel, retry
 
-    def cancel(self, job_ids: Sequence[int], *, connection: Connection = None) -> CancelReport:
+    def cancel(self, job_ids: Iterable[int | str], *, connection: Connection = None) -> CancelReport:
         """End waiting jobs as cancelled and ask running ones to stop."""
         connection = connection or self._write_connection()
         report = CancelReport()
-        for chunk in chunks(sorted(set(job_ids)), ROWS_PER_STATEMENT):
+        for chunk in chunks(plain_ids(job_ids), ROWS_PER_STATEMENT):
             became = dict(run(connection, sql.CANCEL, {"job_ids": chunk}))
             report.cancelled.extend(i for i in chunk if became.get(i) == "cancelled")
             report.requested.extend(i for i in chunk if became.get(i) == "running")
             report.skipped.extend(i for i in chunk if i not in became)
         return report
 
-    def retry(self, job_ids: Sequence[int], *, connection: Connection = None) -> RetryReport:
+    def retry(self, job_ids: Iterable[int | str], *, connection: Connection = None) -> RetryReport:
         """Make dead and cancelled jobs ready with a fresh budget; their history stays.
 
         At most one job of a unique key becomes live; the others are reported as conflicts.
         """
         report = RetryReport()
-        for chunk in chunks(sorted(set(job_ids)), ROWS_PER_STATEMENT):
+        for chunk in chunks(plain_ids(job_ids), ROWS_PER_STATEMENT):
             asked = self._retry_chunk(chunk, connection or self._write_connection())
             report.retried.extend(i for i in chunk if asked.get(i) is not None)
             report.conflicts.extend(i for i in chunk if i in asked and asked[i] is None)
@@ -462,6 +464,17 @@ def _savepoint(connection: Connection) -> AbstractContextManager[Any]:
         return connection.transaction()
     atomic: AbstractContextManager[Any] = transaction.atomic(using=connection.alias)
     return atomic
+
+
+def plain_ids(job_ids: Iterable[int | str]) -> list[int]:
+    """Return ids as sorted whole numbers, each once; the id of a TaskResult is a string.
+
+    Raises ValueError for what is no job id, before any SQL.
+    """
+    try:
+        return sorted({int(job_id) for job_id in job_ids})
+    except (TypeError, ValueError):
+        raise ValueError(f"job ids are whole numbers or the ids of results, not {job_ids!r}") from None
 
 
 def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:

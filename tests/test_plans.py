@@ -257,11 +257,9 @@ def session(owner: psycopg.Connection) -> Iterator[Session]:
     session.close()
 
 
-def refill(owner: psycopg.Connection, *, analyse: bool, **counts: int) -> None:
+def refill(owner: psycopg.Connection, **counts: int) -> None:
     plans.empty(owner)
     plans.fill(owner, **counts)
-    if analyse:
-        plans.analyse(owner)
 
 
 def drain_and_idle(session: Session, queue: str, times: int = 10) -> list[Plan]:
@@ -273,24 +271,30 @@ def drain_and_idle(session: Session, queue: str, times: int = 10) -> list[Plan]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("analyse", [False, True], ids=["not analysed", "analysed"])
 def test_a_claim_costs_the_same_whatever_has_ended(
-    owner: psycopg.Connection, session: Session, size: int, analyse: bool
+    owner: psycopg.Connection, session: Session, size: int
 ) -> None:
-    refill(owner, analyse=False, ready=100)
+    refill(owner, ready=100)
     alone = max(plan.buffers for plan in drain_and_idle(session, "default"))
-    refill(owner, analyse=analyse, ready=100, succeeded=size)
-    told = drain_and_idle(session, "default")
-    assert max(plan.buffers for plan in told) < 200, told
-    assert max(plan.buffers for plan in told) < alone + 100, told
-    assert min(plan.milliseconds for plan in told) < 5, told
+    refill(owner, ready=100, succeeded=size)
+    for _ in ("not analysed", "analysed"):
+        told = drain_and_idle(session, "default")
+        assert max(plan.buffers for plan in told) < 200, told
+        assert max(plan.buffers for plan in told) < alone + 100, told
+        assert min(plan.milliseconds for plan in told) < 5, told
+        plans.analyse(owner)
+    for act in ASKING.values():  # what a worker asks again and again
+        (plan,) = executed(session, act)
+        assert plan.buffers < 200, f"\n{plan}"
+        assert plan.milliseconds < 50, f"\n{plan}"
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_jobs_due_in_the_future_cost_a_claim_nothing(
     owner: psycopg.Connection, session: Session, size: int
 ) -> None:
-    refill(owner, analyse=True, ready=10, scheduled=size)
+    refill(owner, ready=10, scheduled=size)
+    plans.analyse(owner)
     told = drain_and_idle(session, "default") + drain_and_idle(session, "idle")
     told += [executed(session, act)[0] for act in (STATEMENTS["promote"], ASKING["next_run_at"])]
     assert max(plan.buffers for plan in told) < 200, told
@@ -304,7 +308,8 @@ def test_a_large_queue_costs_the_others_nothing_before_and_after_the_sixth_execu
     small = {f"queue_small{number}": 100 for number in range(3)} | {
         f"queue_other{number}": 10 for number in range(16)
     }
-    refill(owner, analyse=True, **small, ready=size)
+    refill(owner, **small, ready=size)
+    plans.analyse(owner)
     for queue in ("small0", "small1", "small2"):
         told = drain_and_idle(session, queue, times=12)
         for plan in told:
@@ -314,20 +319,9 @@ def test_a_large_queue_costs_the_others_nothing_before_and_after_the_sixth_execu
         assert max(plan.buffers for plan in told[6:]) <= max(plan.buffers for plan in told[:5]) + 50, told
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_what_a_worker_asks_again_and_again_never_scans(
-    owner: psycopg.Connection, session: Session, size: int
-) -> None:
-    refill(owner, analyse=True, ready=100, succeeded=size)
-    for act in ASKING.values():
-        (plan,) = executed(session, act)
-        assert plan.buffers < 200, f"\n{plan}"
-        assert plan.milliseconds < 50, f"\n{plan}"
-
-
 # --- what people ask of many jobs at once: without the worker's settings, in the transaction of a web request
 
-BULK = 1000
+BULK = 400
 BULK_VERBS: dict[str, tuple[str, Callable[..., object]]] = {
     "cancel": ("ready", Job.objects.cancel),
     "retry": ("dead", Job.objects.retry),
@@ -337,7 +331,7 @@ BULK_VERBS: dict[str, tuple[str, Callable[..., object]]] = {
 
 @pytest.mark.parametrize("statistics", [*FORGOTTEN, "fresh"])
 @pytest.mark.parametrize("verb", BULK_VERBS)
-def test_a_thousand_at_once_are_handled_once_each(
+def test_many_at_once_are_handled_once_each(
     owner: psycopg.Connection, session: Session, verb: str, statistics: str
 ) -> None:
     status, act = BULK_VERBS[verb]

@@ -236,7 +236,7 @@ def test_verb_on_state(form: str, before: Situation) -> None:
         assert said_so
         assert status_of(fence.job_id) == target
         _assert_one_step(rows, rows_of(fence.job_id), outcome, replaced=form.startswith("replace"))
-    assert_invariants()
+        assert_invariants()
 
 
 def _assert_one_step(

@@ -25,7 +25,9 @@ from .support import shown
 # Surrogates too: st.text() leaves them out unless they are asked for.
 CHARACTERS = st.characters(exclude_categories=())
 TEXTS = st.text(CHARACTERS, max_size=200)
-in_one_transaction = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+in_one_transaction = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50
+)
 
 
 def stored(value: Any, as_type: str) -> Any:

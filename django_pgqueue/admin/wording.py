@@ -221,7 +221,10 @@ def _ended(state: JobState, now: datetime) -> list[str]:
     if state.status == states.CANCELLED:
         return [_("Cancelled %s ago.") % ago]
     return [
-        _("Died %(time)s ago after attempt %(number)d of %(allowed)d; it stays until somebody retries it.")
+        _(
+            "Died %(time)s ago after attempt %(number)d of %(allowed)d; it stays until somebody retries it "
+            "or its retention is over."
+        )
         % {"time": ago, "number": state.attempts, "allowed": state.attempts_allowed}
     ]
 

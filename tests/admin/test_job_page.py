@@ -64,7 +64,11 @@ def test_every_field_is_there(boss: Client) -> None:
         ("ready", r"Waiting for a worker of the queue “default” for \d"),
         ("running", r"Attempt 1 runs for \d"),
         ("succeeded", r"Succeeded \d+(\.\d)? s ago\."),
-        ("dead", r"Died \d+(\.\d)? s ago after attempt 1 of 3; it stays until somebody retries it\."),
+        (
+            "dead",
+            r"Died \d+(\.\d)? s ago after attempt 1 of 3; it stays until somebody retries it "
+            r"or its retention is over\.",
+        ),
         ("cancelled", r"Cancelled \d+(\.\d)? m?s ago\."),
     ],
 )

@@ -1,12 +1,14 @@
 """cancel: waiting jobs end at once, running ones are asked to stop, ended ones stay; the caller is told."""
 
 from concurrent.futures import Future
+from typing import Any
 
 import psycopg
 import pytest
 
 from django_pgqueue import states
 from django_pgqueue.models import Job
+from django_pgqueue.records import CancelReport, RetryReport
 from tests.support import (
     DONE,
     OVER,
@@ -167,3 +169,22 @@ def test_a_cancelled_job_keeps_what_was_asked() -> None:
     before = rows_of(job_id)["job"]
     Job.objects.cancel([job_id])
     assert rows_of(job_id)["job"] == before
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry", "promote_now"])
+def test_the_id_of_a_result_is_an_id(verb: str) -> None:
+    statuses = {"cancel": states.READY, "retry": states.DEAD, "promote_now": states.SCHEDULED}
+    job_id = make(statuses[verb]).job_id
+    report = getattr(Job.objects, verb)([str(job_id), job_id])
+    expected = {
+        "cancel": CancelReport(cancelled=[job_id]),
+        "retry": RetryReport(retried=[job_id]),
+        "promote_now": [(job_id, "default")],
+    }
+    assert report == expected[verb]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry", "promote_now"])
+def test_what_is_no_id_is_refused_before_any_sql(verb: str, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0), pytest.raises(ValueError, match="job ids are whole numbers"):
+        getattr(Job.objects, verb)([1, "abc"])

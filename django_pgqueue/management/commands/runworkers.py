@@ -47,7 +47,7 @@ class Command(BaseCommand):
             "--heartbeat", type=seconds, help="seconds between renewals; less than half the lease"
         )
         parser.add_argument(
-            "--grace", type=seconds, help="seconds that running jobs get when the worker is stopped"
+            "--grace", type=seconds_or_zero, help="seconds that running jobs get when the worker is stopped"
         )
         parser.add_argument(
             "--poll", type=seconds, dest="poll_interval", help="seconds between looks when idle"
@@ -125,6 +125,14 @@ def seconds(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def seconds_or_zero(text: str) -> float:
+    """Parse a number of seconds, 0 or more."""
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds, 0 or more")
     return value
 
 
