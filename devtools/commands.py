@@ -104,7 +104,9 @@ def _run_leg(leg: Leg) -> int:
         say(str(error))
         return 1
     env = {"DATABASE_URL": "", "PGQUEUE_POSTGRES": str(leg.postgres)}
-    return run(python, "-m", "pytest", "-m", FAST, "-p", "no:cacheprovider", env=env)
+    chosen = f"{FAST} and not process"  # real workers are tried by `test`, once and alone on the machine
+    parallel = ("-n", "2", "--dist", "loadfile")
+    return run(python, "-m", "pytest", "-m", chosen, *parallel, "-p", "no:cacheprovider", env=env)
 
 
 def _marked(marker: str, python: Path, arguments: list[str]) -> int:

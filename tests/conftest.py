@@ -154,3 +154,10 @@ def manage(tmp_path: Path, transactional_db: None) -> Callable[..., subprocess.C
         return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
 
     return run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests with real processes and signals a second and a third try: a busy machine may stall them."""
+    for item in items:
+        if item.get_closest_marker("process"):
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))

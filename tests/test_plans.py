@@ -117,9 +117,9 @@ def owner(django_db_setup: None, django_db_blocker: Any) -> Iterator[psycopg.Con
 TABLES: dict[str, dict[str, int]] = {
     "empty": {},
     "never analysed": {"ready": ROWS},
+    "all ready": {"ready": ROWS},
     "analysed while all rows were dead": {"ready": ROWS // 10},
     "analysed with ten rows": {"ready": ROWS // 10},
-    "all ready": {"ready": ROWS},
     "ready among ended": {"ready": ROWS // 2, "succeeded": ROWS // 2},
     "all scheduled": {"scheduled": ROWS},
 }
