@@ -17,3 +17,6 @@ def _laid_over(below: Any, above: Any) -> Any:
 INSTALLED_APPS = [*base.INSTALLED_APPS, "tests.processes.project.ProjectConfig"]
 for _name, _value in json.loads(os.environ.get("TESTS_SETTINGS") or "{}").items():
     globals()[_name] = _laid_over(globals().get(_name), _value)
+
+# Further aliases are the same database, connected to in another way.
+DATABASES = {_name: _laid_over(base.DATABASES["default"], _entry) for _name, _entry in DATABASES.items()}  # noqa: F405

@@ -412,9 +412,9 @@ def use_orm(context: JobContext) -> int:
 
 
 @task
-def use_orm_slowly(seconds: float) -> int:
+def use_alias_slowly(alias: str, seconds: float) -> int:
     """Keep the thread busy, so that every thread gets some of these."""
-    count = ContentType.objects.count()
+    count = ContentType.objects.using(alias).count()
     pause(seconds)
     return count
 

@@ -52,6 +52,16 @@ def test_a_job_that_kills_its_worker_ends_dead_and_blocks_nobody(
     assert all(a.exception_class.endswith(".WorkerDied") for a in queue.attempts(poison))
 
 
+def test_a_poison_job_can_be_cancelled_while_it_runs(queue: Queue, worker: Worker) -> None:
+    job = queue.enqueue(tasks.sleep, 30, max_attempts=10)
+    child = queue.wait_started(job)[0].pid
+    report = queue.cancel(job)
+    assert report.requested == [job]
+    worker.kill_process(child)
+    queue.wait(job, "cancelled", timeout=5.0)
+    assert queue.outcomes(job) == ["lost"]
+
+
 @contextmanager
 def standing_aside(worker: Worker) -> Iterator[None]:
     """Stop a worker for a moment, so that another one takes what is enqueued meanwhile."""
@@ -184,17 +194,6 @@ def test_a_poison_job_takes_no_budget_from_what_was_fetched_with_it(queue: Queue
         assert len(queue.executions(job)) == 1
 
 
-def test_a_poison_job_can_be_cancelled_while_it_runs(queue: Queue, start: Workers) -> None:
-    start(*SHORT, "--threads", 1)
-    job = queue.enqueue(tasks.sleep, 30, max_attempts=10)
-    child = queue.wait_started(job)[0].pid
-    report = queue.cancel(job)
-    assert report.requested == [job]
-    start.all[0].kill_process(child)
-    queue.wait(job, "cancelled", timeout=5.0)
-    assert queue.outcomes(job) == ["lost"]
-
-
 def test_the_jobs_of_a_killed_child_are_back_at_once(queue: Queue, start: Workers) -> None:
     worker = start("--lease", 30, "--heartbeat", 10, "--poll", 0.1)
     jobs = queue.enqueue_many(tasks.sleep, [(30, 0)] * 4, max_attempts=2)
@@ -214,12 +213,13 @@ def test_a_job_is_run_as_often_as_its_budget_says_when_whole_workers_die(
     queue: Queue, start: Workers
 ) -> None:
     jobs = {n: queue.enqueue(tasks.sleep, 60, max_attempts=n) for n in (1, 2, 3)}
-    workers = [start(*SHORT)]
+    short = ("--lease", 1, "--heartbeat", 0.3, "--poll", 0.1)
+    workers = [start(*short)]
     for attempt in (1, 2, 3):
         for n, job in jobs.items():
             if n >= attempt:
                 queue.wait_started(job, count=attempt)
-        workers.append(start(*SHORT))
+        workers.append(start(*short))
         workers[-2].kill()
     queue.wait(jobs.values(), "dead")
     for n, job in jobs.items():

@@ -28,6 +28,14 @@ def test_an_unknown_task_is_met_ever_less_often(queue: Queue, worker: Worker) ->
         queue.promote(job)
 
 
+def test_arguments_that_no_longer_fit_are_a_plain_failure(queue: Queue, worker: Worker) -> None:
+    job = queue.enqueue(tasks.ok, kwargs={"colour": "red"}, max_attempts=2)
+    queue.wait(job, "dead")
+    assert queue.outcomes(job) == ["failed", "failed"]
+    assert queue.attempts(job)[0].exception_class == "builtins.TypeError"
+    assert "colour" in queue.attempts(job)[0].message
+
+
 def test_a_worker_with_the_code_runs_what_others_put_back(
     queue: Queue, start: Workers, tmp_path: Path
 ) -> None:
@@ -61,12 +69,3 @@ def test_an_unknown_task_is_dead_when_patience_ends(queue: Queue, start: Workers
     last = queue.attempts(job)[-1]
     assert (last.outcome, last.exception_class) == ("failed", UNKNOWN_TASK)
     assert "no worker knew it for" in last.message
-
-
-def test_arguments_that_no_longer_fit_are_a_plain_failure(queue: Queue, start: Workers) -> None:
-    start("--poll", 0.05)
-    job = queue.enqueue(tasks.ok, kwargs={"colour": "red"}, max_attempts=2)
-    queue.wait(job, "dead")
-    assert queue.outcomes(job) == ["failed", "failed"]
-    assert queue.attempts(job)[0].exception_class == "builtins.TypeError"
-    assert "colour" in queue.attempts(job)[0].message

@@ -77,7 +77,7 @@ def test_long_jobs_of_every_kind_run_once(queue: Queue, start: Workers) -> None:
 
 def test_a_locked_row_costs_its_neighbours_nothing(queue: Queue, start: Workers) -> None:
     worker = start(*SHORT)
-    locked_one, *neighbours = queue.enqueue_many(tasks.sleep, [(5,)] * 4, max_attempts=1)
+    locked_one, *neighbours = queue.enqueue_many(tasks.sleep, [(4,)] * 4, max_attempts=1)
     for job in [locked_one, *neighbours]:
         queue.wait_started(job)
     with locked(queue, locked_one):
@@ -139,7 +139,7 @@ def test_outcomes_outlive_a_time_without_rights(queue: Queue, start: Workers) ->
     with refused(queue, ANY_UPDATE):
         wait_until(lambda: all(queue.executions(job)[0].ended for job in jobs))
         began = worker.wait_for("connection_lost")[0].time
-        wait_until(lambda: worker.events("connection_lost")[-1].time > began + 2)
+        wait_until(lambda: worker.events("connection_lost")[-1].time > began + 1)
     queue.wait(jobs)
     assert [queue.outcomes(job) for job in jobs] == [["succeeded"], ["failed"]]
     assert queue.attempt(jobs[1]).exception_class == "builtins.ValueError"
@@ -149,7 +149,7 @@ def test_outcomes_outlive_a_time_without_rights(queue: Queue, start: Workers) ->
 def test_a_job_that_came_back_waits_for_its_earlier_attempt(queue: Queue, start: Workers) -> None:
     """The only worker lost a lease but still runs the task: it must neither run it twice at once nor spin."""
     worker = start("--lease", 30, "--heartbeat", 5, "--poll", 0.1)
-    job = queue.enqueue(tasks.tick, 3, 0.1, max_attempts=3)
+    job = queue.enqueue(tasks.tick, 2, 0.1, max_attempts=3)
     queue.wait_started(job)
     queue.session.execute(f"UPDATE {sql.STATE} SET lease_expires_at = clock_timestamp() - interval '1 s'")
     assert Job.objects.rescue(limit=10, server_up=0.0, connection=queue.session)

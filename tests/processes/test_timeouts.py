@@ -37,6 +37,7 @@ def test_jobs_that_end_near_their_timeout_end_once_and_harm_nobody(queue: Queue,
 
 
 def test_a_blocking_call_costs_the_process_but_not_the_slot(queue: Queue, start: Workers) -> None:
+    """A read of a silent socket, and a call that holds the interpreter."""
     worker = start("--threads", 2, "--poll", 0.05, "--lease", 30, "--heartbeat", 5, startup="impatient")
     blocked = queue.enqueue_many(tasks.read_silent_socket, [()] * 2, timeout=0.5, max_attempts=1)
     for job in blocked:
@@ -51,10 +52,6 @@ def test_a_blocking_call_costs_the_process_but_not_the_slot(queue: Queue, start:
     assert set(queue.statuses(behind).values()) == {"succeeded"}
     (killing,) = worker.events("killing_child")
     assert killing.fields["pid"] == str(child)
-
-
-def test_a_held_interpreter_past_its_timeout_is_killed(queue: Queue, start: Workers) -> None:
-    start("--threads", 2, "--poll", 0.05, "--lease", 30, "--heartbeat", 5, startup="impatient")
-    job = queue.enqueue(tasks.hold_interpreter, 20, timeout=0.5, max_attempts=1)
-    queue.wait(job, "dead", timeout=8.0)
-    assert queue.outcomes(job) == ["lost"]
+    held = queue.enqueue(tasks.hold_interpreter, 20, timeout=0.5, max_attempts=1)
+    queue.wait(held, "dead", timeout=8.0)
+    assert queue.outcomes(held) == ["lost"]

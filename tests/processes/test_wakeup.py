@@ -112,6 +112,7 @@ def test_without_notifications_the_poll_finds_everything(queue: Queue, start: Wo
     assert not asleep(queue)
 
 
+@pytest.mark.slow
 def test_idle_children_do_not_poll_in_step(queue: Queue, start: Workers) -> None:
     start("--processes", 4, "--poll", 0.5, "--no-notify")
     polls: dict[int, set[datetime]] = {}
