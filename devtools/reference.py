@@ -18,6 +18,7 @@ SECTIONS = {
     "Errors of enqueueing": ("django_pgqueue.exceptions", ["InvalidArguments", "DuplicateJob"]),
     "The backend": ("django_pgqueue.backend", ["PgQueueBackend"]),
     "The manager": ("django_pgqueue.managers", ["JobManager"]),
+    "The manager, on jobs that a worker holds": ("django_pgqueue.holding", ["HeldJobs"]),
     "The router": ("django_pgqueue.routers", ["QueueRouter"]),
     "The test kit": (
         "django_pgqueue.testing",

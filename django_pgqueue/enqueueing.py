@@ -16,8 +16,8 @@ from . import sql
 from .compat import InvalidTask, Task, normalize_json
 from .conf import MAX_UNIQUE_KEY, Options
 from .exceptions import DuplicateJob, InvalidArguments
-from .managers import ROWS_PER_STATEMENT
 from .models import Job
+from .querying import ROWS_PER_STATEMENT
 from .records import Enqueued, NewJob
 from .retries import Backoff
 from .storable import check_json, dump_json

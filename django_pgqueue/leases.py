@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .events import log
-from .managers import chunks
 from .models import Job
+from .querying import chunks
 from .records import DONE, LOCKED, Fence, Released, Renewal, Rescued, WorkerIdentity
 
 ROWS = 500

@@ -9,8 +9,8 @@ from uuid import uuid4
 from django.db import connections
 
 from django_pgqueue import sql, states
-from django_pgqueue.managers import Connection
 from django_pgqueue.models import Attempt, Job, JobState
+from django_pgqueue.querying import Connection
 from django_pgqueue.records import (
     Cancelled,
     Claimed,

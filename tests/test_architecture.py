@@ -22,9 +22,9 @@ LAYERS = {
     ),
     **dict.fromkeys(("fields", "compat"), 0),
     # 1: what is said to the database, to the settings and to the callers
-    **dict.fromkeys(("sql", "checks", "tasks", "announcements", "routers"), 1),
+    **dict.fromkeys(("sql", "querying", "checks", "tasks", "announcements", "routers"), 1),
     # 2: the verbs, the questions, and the queue's own connections
-    **dict.fromkeys(("managers", "readings", "connections"), 2),
+    **dict.fromkeys(("managers", "holding", "readings", "connections"), 2),
     **dict.fromkeys(("models", "waiting"), 3),
     # 4: from calls to rows and back
     **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
@@ -37,7 +37,7 @@ LAYERS = {
 SAYS_SQL = {"sql", "importing"}
 """The statements of the queue, and those about the table that jobs are taken over from."""
 ASKS_SQL = {
-    *("managers", "readings"),
+    *("managers", "holding", "readings"),
     *("connections", "waiting", "wakeups", "worker.sleepers", "worker.engine"),
     *("enqueueing", "testing.enqueued", "testing.workers"),
 }
@@ -48,7 +48,7 @@ SMALL_STATEMENTS = {("connections", "SET ROLE {}"), ("worker.sleepers", "SELECT 
 
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 40
-LONGER = {"sql": 800, "managers": 500}
+LONGER = {"sql": 800}
 """Known to be too long; may shrink, must not grow past this."""
 
 
@@ -189,7 +189,7 @@ def test_statements_that_change_jobs_are_used_by_the_verbs_only() -> None:
         for node in ast.walk(tree_of(path_of(module)))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sql"
     }
-    assert {module for module, name in used if name in changing} == {"managers"}
+    assert {module for module, name in used if name in changing} == {"managers", "holding"}
     public = {name for name in changing if not name.startswith("_")}
     assert public - {name for _, name in used} == set(), "statements that nobody uses"
 

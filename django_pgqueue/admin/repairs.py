@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_pgqueue import states
-from django_pgqueue.managers import ROWS_PER_STATEMENT, chunks
 from django_pgqueue.models import Job
+from django_pgqueue.querying import ROWS_PER_STATEMENT, chunks
 from django_pgqueue.wakeups import notify_after_commit
 
 MOST_AT_ONCE = 100_000

@@ -1,0 +1,214 @@
+"""The verbs on jobs that a worker holds: renew, the settles, and rescue from a worker that is gone.
+
+Every one of them names fences or looks at leases, and answers for each job; see ``managers`` for what
+holds of all verbs.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connections, router
+
+from . import sql
+from .querying import Connection, array, run
+from .readings import JobReadings
+from .records import (
+    DONE,
+    Answer,
+    Cancelled,
+    Completed,
+    Failed,
+    Fence,
+    Released,
+    Renewal,
+    Rescued,
+    Settlement,
+    Snoozed,
+    WorkerIdentity,
+)
+
+
+class HeldJobs(JobReadings):
+    """The half of ``Job.objects`` that workers and their keepers use on what they hold."""
+
+    # --- renew
+
+    def renew(
+        self, fences: Sequence[Fence], *, lease: float, connection: Connection = None
+    ) -> dict[Fence, Renewal]:
+        """Extend leases to ``lease`` seconds from now; an expired one too while nobody took the job."""
+        connection = connection or self._write_connection()
+        rows = run(connection, sql.RENEW, {**_fence_columns(fences), "lease": lease})
+        answers = {Fence(*row[:3]): Renewal(DONE, row[3]) for row in rows}
+        for fence, answer in self._whereabouts(fences, answers, connection).items():
+            answers[fence] = Renewal(answer.result, False)
+        return answers
+
+    def report_progress(
+        self, reports: Sequence[tuple[Fence, str]], *, connection: Connection = None
+    ) -> list[int]:
+        """Store JSON texts as the progress of running jobs; return the ids of those that still run there."""
+        params = _fence_columns([fence for fence, _ in reports]) | {"progress": [text for _, text in reports]}
+        return [row[0] for row in run(connection or self._write_connection(), sql.PROGRESS, params)]
+
+    # --- the settles
+
+    def complete(
+        self, settled: Sequence[Completed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """running -> succeeded."""
+        return self._settle(sql.COMPLETE, settled, worker, connection)
+
+    def fail(
+        self, settled: Sequence[Failed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """running -> scheduled, or dead when the budget is spent or the failure is final."""
+        return self._settle(sql.FAIL, settled, worker, connection)
+
+    def snooze(
+        self, settled: Sequence[Snoozed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """running -> scheduled, uncharged."""
+        return self._settle(sql.SNOOZE, settled, worker, connection)
+
+    def release(
+        self, settled: Sequence[Released], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """running -> ready, uncharged; a job that never started leaves no attempt."""
+        return self._settle(sql.RELEASE, settled, worker, connection)
+
+    def cancel_held(
+        self, settled: Sequence[Cancelled], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """running -> cancelled, by the worker that holds the job."""
+        return self._settle(sql.CANCEL_HELD, settled, worker, connection)
+
+    def settle(
+        self, settled: Sequence[Settlement], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """Write settlements of any kinds, each kind by its own verb; answer for each fence."""
+        connection = connection or self._write_connection()
+        answers: dict[Fence, Answer] = {}
+        for kind, statement in _STATEMENT_OF.items():
+            group = [settlement for settlement in settled if type(settlement) is kind]
+            if group:
+                answers |= self._settle(statement, group, worker, connection)
+        return answers
+
+    def release_unheld(
+        self, held: Sequence[int], *, worker_id: str, within: float, connection: Connection = None
+    ) -> list[int]:
+        """Give back what this worker owns in the table but does not hold; return the job ids.
+
+        For a claim whose reply was lost.  ``within`` bounds the look to claims of the last seconds.
+        """
+        params = {"held": list(held), "worker_id": worker_id, "within": within}
+        return [row[0] for row in run(connection or self._write_connection(), sql.RELEASE_UNHELD, params)]
+
+    def _settle(
+        self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
+    ) -> dict[Fence, Answer]:
+        if not settled:
+            return {}
+        connection = connection or self._write_connection()
+        done = self._write_outcomes(statement, settled, worker, connection)
+        fences = [settlement.fence for settlement in settled]
+        answers = done | self._whereabouts(fences, done, connection)
+        return {fence: answers[fence] for fence in fences}
+
+    def _write_outcomes(
+        self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
+    ) -> dict[Fence, Answer]:
+        params = _fence_columns([settlement.fence for settlement in settled])
+        for name in type(settled[0]).__slots__:
+            if name != "fence":
+                params[name] = array([getattr(settlement, name) for settlement in settled])
+        rows = run(connection, statement, {**params, "host": worker.host, "pid": worker.pid})
+        return {Fence(*row[:3]): Answer(DONE, *row[3:]) for row in rows}
+
+    def _whereabouts(
+        self, fences: Sequence[Fence], answered: Any, connection: Connection
+    ) -> dict[Fence, Answer]:
+        missing = [fence for fence in fences if fence not in answered]
+        if not missing:
+            return {}
+        rows = run(connection, sql.WHEREABOUTS, _fence_columns(missing))
+        return {Fence(*row[:3]): Answer(*row[3:]) for row in rows}
+
+    # --- rescue
+
+    def rescue(
+        self, *, limit: int, server_up: float, jitter: float = 1.0, connection: Connection = None
+    ) -> list[Rescued]:
+        """Take running jobs whose lease is over from their workers; the attempts are charged.
+
+        Does nothing until the server has been up for ``server_up`` seconds.  ``jitter`` is the part of the
+        delay that is left to chance; with 0 the next attempt waits for the longest that backoff can ask for.
+        """
+        params = {
+            "limit": limit,
+            "server_up": server_up,
+            "jitter": jitter,
+            "host": "",
+            "pid": None,
+            "exception_class": "django_pgqueue.exceptions.LeaseExpired",
+        }
+        return [Rescued(*row) for row in run(connection or self._write_connection(), sql.RESCUE, params)]
+
+    def rescue_worker(
+        self,
+        lost: Sequence[Released],
+        *,
+        worker: WorkerIdentity,
+        jitter: float = 1.0,
+        connection: Connection = None,
+    ) -> list[Rescued]:
+        """Take the jobs of a dead worker process: started ones are charged, the others go back.
+
+        ``jitter``: see ``rescue``.
+        """
+        connection = connection or self._write_connection()
+        rescued: list[Rescued] = []
+        started = [job for job in lost if job.started_ago is not None]
+        waiting = [job for job in lost if job.started_ago is None]
+        if started:
+            params = _fence_columns([job.fence for job in started]) | {
+                "started_ago": [job.started_ago for job in started],
+                "message": [job.message for job in started],
+                "host": worker.host,
+                "pid": worker.pid,
+                "exception_class": "django_pgqueue.exceptions.WorkerDied",
+                "jitter": jitter,
+            }
+            rescued += [Rescued(*row) for row in run(connection, sql.RESCUE_WORKER, params)]
+        if waiting:
+            for fence, answer in self._write_outcomes(sql.RELEASE, waiting, worker, connection).items():
+                rescued.append(
+                    Rescued(fence.job_id, answer.status or "", answer.attempts or 0, worker.worker_id)
+                )
+        return rescued
+
+    def backend_lives(self, pid: int, *, connection: Connection = None) -> bool:
+        """True while the server has a backend of this process id; 0 names none."""
+        rows = run(connection or self._write_connection(), sql.BACKEND_LIVES, {"pid": pid})
+        return bool(rows[0][0])
+
+    def _write_connection(self) -> Connection:
+        return connections[self._db or router.db_for_write(self.model)]
+
+
+_STATEMENT_OF = {
+    Completed: sql.COMPLETE,
+    Failed: sql.FAIL,
+    Snoozed: sql.SNOOZE,
+    Released: sql.RELEASE,
+    Cancelled: sql.CANCEL_HELD,
+}
+
+
+def _fence_columns(fences: Sequence[Fence]) -> dict[str, Any]:
+    return {
+        "job_id": array([fence.job_id for fence in fences]),
+        "lease_version": array([fence.lease_version for fence in fences]),
+        "lease_token": array([fence.lease_token for fence in fences]),
+    }

@@ -1,0 +1,55 @@
+"""How the verbs talk to a connection: execute a statement, in pieces, in a transaction, with cheap arrays."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import psycopg
+from django.db import transaction
+
+Connection = Any
+"""A Django ``DatabaseWrapper`` or a ``psycopg.Connection``."""
+ROWS_PER_STATEMENT = 1000
+
+
+def run(connection: Connection, statement: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Execute a statement of ``sql`` and return its rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(statement, params)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
+
+
+def savepoint(connection: Connection) -> AbstractContextManager[Any]:
+    """Return a transaction of the connection, or a savepoint in the one that it has."""
+    if isinstance(connection, psycopg.Connection):
+        return connection.transaction()
+    atomic: AbstractContextManager[Any] = transaction.atomic(using=connection.alias)
+    return atomic
+
+
+def plain_ids(job_ids: Iterable[int | str]) -> list[int]:
+    """Return ids as sorted whole numbers, each once; the id of a TaskResult is a string.
+
+    Raises ValueError for what is no job id, before any SQL.
+    """
+    try:
+        return sorted({int(job_id) for job_id in job_ids})
+    except (TypeError, ValueError):
+        raise ValueError(f"job ids are whole numbers or the ids of results, not {job_ids!r}") from None
+
+
+def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
+    """Yield slices of at most ``size`` items."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def array(values: list[Any]) -> Any:
+    """Return an array parameter: a literal where no value needs quoting, which is far cheaper than a list.
+
+    psycopg dumps a list element by element in Python; a batch has thousands of elements.
+    """
+    if any(isinstance(value, (str, bool)) for value in values):
+        return values
+    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
