@@ -78,7 +78,7 @@ def test_a_frozen_worker_that_wakes_up_changes_nothing(queue: Queue, start: Work
     with standing_aside(b):
         late_success = queue.enqueue(tasks.sleep, 0.5, 0.2, max_attempts=2)
         late_failure = queue.enqueue(tasks.sleep, 0.5, 0.2, max_attempts=2, kwargs={"raises_at": 1})
-        still_running = queue.enqueue(tasks.sleep, 0.5, 4, max_attempts=2)
+        still_running = queue.enqueue(tasks.sleep, 0.5, 2.5, max_attempts=2)
         jobs = [late_success, late_failure, still_running]
         for job in jobs:
             queue.wait_started(job)
@@ -103,7 +103,7 @@ def test_a_frozen_worker_that_wakes_up_changes_nothing(queue: Queue, start: Work
 
 def test_a_worker_that_slept_alone_keeps_what_nobody_took(queue: Queue, start: Workers) -> None:
     worker = start(*SHORT)
-    job = queue.enqueue(tasks.sleep, 4, max_attempts=1)
+    job = queue.enqueue(tasks.sleep, 3.5, max_attempts=1)
     queue.wait_started(job)
     worker.freeze()
     expired = "SELECT lease_expires_at < clock_timestamp() - interval '0.5 s' FROM django_pgqueue_jobstate"
@@ -134,7 +134,7 @@ def test_a_child_that_stands_still_is_replaced_and_its_jobs_rescued(queue: Queue
 
 def test_leases_outlive_their_keeper(queue: Queue, start: Workers) -> None:
     worker = start(*SHORT)
-    job = queue.enqueue(tasks.sleep, 6, max_attempts=1)
+    job = queue.enqueue(tasks.sleep, 2 * LEASE, max_attempts=1)
     queue.wait_started(job)
     for number in (signal.SIGSTOP, signal.SIGKILL):
         keeper = worker.keeper
@@ -148,7 +148,7 @@ def test_leases_outlive_their_keeper(queue: Queue, start: Workers) -> None:
 
 def test_work_goes_on_without_the_supervisor(queue: Queue, start: Workers) -> None:
     worker = start(*SHORT)
-    job = queue.enqueue(tasks.sleep, 2 * LEASE, max_attempts=1)
+    job = queue.enqueue(tasks.sleep, 1.5 * LEASE, max_attempts=1)
     queue.wait_started(job)
     worker.kill_process(worker.pid, signal.SIGSTOP)
     queue.wait(queue.enqueue(tasks.ok), "succeeded")

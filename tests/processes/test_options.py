@@ -122,10 +122,10 @@ def test_a_child_that_grows_too_large_is_replaced(queue: Queue, start: Workers) 
 
 def test_the_query_log_and_the_memory_stay_small(queue: Queue, start: Workers) -> None:
     worker = start("--poll", 0.05, "--threads", 4, DEBUG=True)
-    first = queue.enqueue_many(tasks.query_often, [(20,)] * 100)
+    first = queue.enqueue_many(tasks.query_often, [(20,)] * 60)
     queue.wait(first, "succeeded", timeout=30.0)
     before = resident(worker.child)
-    more = queue.enqueue_many(tasks.query_often, [(20,)] * 150)
+    more = queue.enqueue_many(tasks.query_often, [(20,)] * 120)
     queue.wait(more, "succeeded", timeout=60.0)
     assert {queue.attempt(job).return_value for job in [*first, *more]} == {20}
     assert resident(worker.child) < before * 1.2
