@@ -30,6 +30,6 @@ def leave_aborted_transaction(**_: Any) -> None:
 
 
 RECEIVERS = {
-    signals.task_started: [raise_at_start],
+    signals.task_started: [raise_at_start, leave_aborted_transaction],
     signals.task_finished: [raise_at_finish, leave_aborted_transaction],
 }

@@ -108,6 +108,18 @@ def test_the_number_of_coroutines_is_bounded(queue: Queue, start: Workers) -> No
     assert peak <= 3
 
 
+def test_coroutines_that_wait_for_a_place_keep_no_thread(queue: Queue, start: Workers) -> None:
+    start("--poll", 0.05, "--threads", 2, TASKS={"default": {"OPTIONS": {"coroutines": 2}}})
+    long = queue.enqueue_many(tasks.asleep, [(4.0,)] * 2)
+    queue.wait(long, "running")
+    waiting = queue.enqueue_many(tasks.asleep, [(0.1,)] * 2, max_attempts=1)
+    functions = queue.enqueue_many(tasks.ok, [()] * 4)
+    queue.wait(functions, "succeeded")
+    assert set(queue.statuses(long).values()) == {"running"}, "the functions waited for the coroutines"
+    queue.wait([*long, *waiting], "succeeded")
+    assert [queue.outcomes(job) for job in waiting] == [["succeeded"]] * 2
+
+
 def test_coroutines_finish_within_the_grace_or_go_back(queue: Queue, start: Workers) -> None:
     worker = start("--poll", 0.05, "--lease", 60, "--heartbeat", 10, "--grace", 2)
     short = queue.enqueue(tasks.asleep_recorded, 1.0)
