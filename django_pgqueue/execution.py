@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from inspect import iscoroutinefunction
 from typing import Any
 
 from django.conf import settings
@@ -145,6 +146,14 @@ def prepare(execution: Execution) -> None:
     task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, run_after)
     execution.task = task
     execution.result = running_result(execution, task)
+
+
+def is_coroutine(execution: Execution) -> bool:
+    """Return whether the job's task is a coroutine function, as far as this code knows it."""
+    try:
+        return iscoroutinefunction(resolve_task(execution.job.task_path).func)
+    except BaseException:  # noqa: BLE001 - whatever its module raises, the attempt itself will tell
+        return False
 
 
 def running_result(execution: Execution, task: Task) -> TaskResult:

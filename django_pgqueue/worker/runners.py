@@ -10,6 +10,7 @@ import ctypes
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from inspect import iscoroutinefunction
 from queue import Empty, SimpleQueue
@@ -93,13 +94,30 @@ class Runners:
 
     @property
     def waiting(self) -> int:
-        """Executions that no thread has taken yet."""
-        return self._work.qsize()
+        """Executions that no thread has taken yet, or that wait for a place on the loop."""
+        return self._work.qsize() + len(self._loop.parked)
 
     @property
     def awaiting(self) -> int:
         """Coroutines under way; they hold no thread."""
         return self._loop.active
+
+    def park(self, execution: Execution) -> bool:
+        """Keep a coroutine task for later when the loop is full; False for anything else."""
+        if self.active < self._limit or not pipeline.is_coroutine(execution):
+            return False
+        with self._starting:
+            if self.active < self._limit:
+                return False
+            self.parked.append(execution)
+            return True
+
+    def unpark_all(self) -> list[Execution]:
+        """Return what waits for a place; it is not run."""
+        with self._starting:
+            parked = list(self.parked)
+            self.parked.clear()
+            return parked
 
     def submit(self, execution: Execution) -> None:
         """Queue an execution for the threads."""
@@ -111,7 +129,7 @@ class Runners:
 
     def take_back(self) -> list[Execution]:
         """Return the executions that no thread has started; they are not run."""
-        taken: list[Execution] = []
+        taken = self._loop.unpark_all()
         notices: list[Any] = []
         try:
             while True:
@@ -157,6 +175,8 @@ class Runners:
         if not self._may_start(execution):
             self.tray.put(execution)
             return
+        if self._loop.park(execution):
+            return
         self.start(execution)
         cleanup.before_task()
         if not self._prepare(execution):
@@ -184,6 +204,7 @@ class Runners:
             self.finish(execution, pipeline.decide_raise(execution, error))
             return False
         _send("task_started", execution, execution.result)
+        cleanup.after_task()  # a receiver may have left the connection in a broken transaction
         return True
 
     def _run_sync(self, thread: TaskThread, execution: Execution) -> Any:
@@ -223,14 +244,36 @@ def _send(name: str, execution: Execution, result: Any) -> None:
 
 
 class CoroutineLoop:
-    """The child's event loop, started by the first coroutine task."""
+    """The child's event loop, started by the first coroutine task.
+
+    While too many are under way, further ones are parked, so that they keep no thread from functions.
+    """
 
     def __init__(self, limit: int, runners: Runners) -> None:
         self._slots = threading.BoundedSemaphore(limit)
+        self._limit = limit
         self._runners = runners
+        self.parked: deque[Execution] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
         self.active = 0
+
+    def park(self, execution: Execution) -> bool:
+        """Keep a coroutine task for later when the loop is full; False for anything else."""
+        if self.active < self._limit or not pipeline.is_coroutine(execution):
+            return False
+        with self._starting:
+            if self.active < self._limit:
+                return False
+            self.parked.append(execution)
+            return True
+
+    def unpark_all(self) -> list[Execution]:
+        """Return what waits for a place; it is not run."""
+        with self._starting:
+            parked = list(self.parked)
+            self.parked.clear()
+            return parked
 
     def submit(self, execution: Execution) -> None:
         """Run a coroutine task on the loop; waits while too many are under way."""
@@ -254,6 +297,8 @@ class CoroutineLoop:
             decision = pipeline.decide_raise(execution, error)
         with self._starting:
             self.active -= 1
+            if self.parked:
+                self._runners.submit(self.parked.popleft())
         self._slots.release()
         self._runners.finish(execution, decision)
 
