@@ -102,23 +102,6 @@ class Runners:
         """Coroutines under way; they hold no thread."""
         return self._loop.active
 
-    def park(self, execution: Execution) -> bool:
-        """Keep a coroutine task for later when the loop is full; False for anything else."""
-        if self.active < self._limit or not pipeline.is_coroutine(execution):
-            return False
-        with self._starting:
-            if self.active < self._limit:
-                return False
-            self.parked.append(execution)
-            return True
-
-    def unpark_all(self) -> list[Execution]:
-        """Return what waits for a place; it is not run."""
-        with self._starting:
-            parked = list(self.parked)
-            self.parked.clear()
-            return parked
-
     def submit(self, execution: Execution) -> None:
         """Queue an execution for the threads."""
         self._work.put(execution)
