@@ -79,7 +79,8 @@ def test_its_retry_enqueues_a_new_job(processes: Processes, tmp_path: Path) -> N
     assert (again.task.priority, again.task.queue_name) == (5, "other")
     assert_equal(record, again)
     assert client.get("/admin/tasks_monitor/taskrecord/dashboard/").status_code == 200
-    assert retry(record).status == TaskResultStatus.READY
+    assert retry(record).retry_of == record
+    processes.finish()
 
 
 def test_a_job_whose_last_process_died_counts_as_stuck(processes: Processes) -> None:
