@@ -237,7 +237,7 @@ class JobManager(HeldJobs):
     # --- tests of projects
 
     def forward_time(self, seconds: float, *, connection: Connection = None) -> None:
-        """Move every stored time back by ``seconds``, as if they had passed; for ``testing.forward_time``."""
+        """Move the times of states and attempts back by ``seconds``; for ``testing.forward_time``."""
         with (connection or self._write_connection()).cursor() as cursor:
             cursor.execute(sql.FORWARD_TIME, {"seconds": seconds})
 

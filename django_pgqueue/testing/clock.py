@@ -1,7 +1,8 @@
 """Time for tests: the database's clock decides what is due, and no test can set that clock.
 
-So time passes the other way round: every time that the queue has stored moves into the past.  What
-was due in an hour is due now, a lease that had a minute left is over, an old job is older.
+So time passes the other way round: the times of all states and attempts move into the past.  What was
+due in an hour is due now, a lease that had a minute left is over.  What was asked (``enqueued_at`` and
+``run_after`` of the job, and with them its idempotency key) stays as it was asked.
 """
 
 from datetime import timedelta

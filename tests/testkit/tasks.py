@@ -47,6 +47,12 @@ def recover(context: Any) -> int:
     return context.attempt
 
 
+@task(max_attempts=2, backoff=Backoff(base=60.0, cap=60.0), takes_context=True)
+def fail_with_its_key(context: Any) -> None:
+    done.append(context.idempotency_key)
+    raise Refused("again")
+
+
 @task
 def put_off(delay: float) -> None:
     raise Snooze(delay)

@@ -1,4 +1,4 @@
-"""forward_time: every stored time moves, nothing else does, and it is for tests only."""
+"""forward_time: the times of states and attempts move, nothing else does, and it is for tests only."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,9 +8,10 @@ from django.test import utils
 
 from django_pgqueue import states
 from django_pgqueue.models import Attempt, Job, JobState
-from django_pgqueue.testing import forward_time
+from django_pgqueue.testing import forward_time, run_jobs
 
 from .. import support
+from . import tasks
 
 pytestmark = pytest.mark.usefixtures("invariants")
 
@@ -39,7 +40,7 @@ def others() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("by", [3600, 3600.0, HOUR])
-def test_every_stored_time_moves_and_nothing_else(by: Any) -> None:
+def test_the_times_of_states_and_attempts_move_and_nothing_else(by: Any) -> None:
     for status in states.STATUSES:
         support.make(status, failures=1, delay=None)
     support.make("running", cancel_requested=True)
@@ -51,12 +52,22 @@ def test_every_stored_time_moves_and_nothing_else(by: Any) -> None:
         key: value for key, value in after.items() if value is None
     }
     moved = {key: value - after[key] for key, value in before.items() if value is not None}
-    assert set(moved.values()) == {HOUR}
-    assert {name for _, _, name in moved} == {
-        *("enqueued_at", "run_after", "run_at", "claimed_at", "lease_expires_at"),
-        *("started_at", "finished_at", "cancel_requested_at"),
+    assert {value for (table, *_), value in moved.items() if table != "Job"} == {HOUR}
+    assert {value for (table, *_), value in moved.items() if table == "Job"} == {timedelta(0)}
+    assert {name for table, _, name in moved if table != "Job"} == {
+        *("run_at", "claimed_at", "lease_expires_at", "started_at", "finished_at", "cancel_requested_at")
     }
     assert others() == same
+
+
+def test_a_job_keeps_its_idempotency_key() -> None:
+    tasks.done.clear()
+    tasks.fail_with_its_key.enqueue()
+    run_jobs()
+    forward_time(60)
+    run_jobs()
+    first, second = tasks.done
+    assert first == second
 
 
 def test_no_time_may_pass() -> None:
