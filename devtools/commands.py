@@ -58,8 +58,18 @@ def demo(arguments: list[str]) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    """Run the suite in the clone's environment."""
-    become(environment(main_directory()), "-m", "pytest", *arguments)
+    """Run the suite in the clone's environment; the whole of it in several processes at once."""
+    become(environment(main_directory()), "-m", "pytest", *(arguments or spread(_processes())))
+
+
+def spread(processes: int) -> list[str]:
+    """Return the options that let pytest run so many files at a time."""
+    return ["-n", str(processes), "--dist", "loadfile"]
+
+
+def _processes() -> int:
+    # Tests of workers wait more than they compute.
+    return min((os.cpu_count() or 1) + 1, 4)
 
 
 def slow(arguments: list[str]) -> int:
@@ -105,8 +115,7 @@ def _run_leg(leg: Leg) -> int:
         return 1
     env = {"DATABASE_URL": "", "PGQUEUE_POSTGRES": str(leg.postgres)}
     chosen = f"{FAST} and not process"  # real workers are tried by `test`, once and alone on the machine
-    parallel = ("-n", "2", "--dist", "loadfile")
-    return run(python, "-m", "pytest", "-m", chosen, *parallel, "-p", "no:cacheprovider", env=env)
+    return run(python, "-m", "pytest", "-m", chosen, *spread(2), "-p", "no:cacheprovider", env=env)
 
 
 def _marked(marker: str, python: Path, arguments: list[str]) -> int:

@@ -28,6 +28,7 @@ FOREIGN = {
     "PIP_REQUIRE_VIRTUALENV",
     "PIP_TARGET",
     "PIP_USER",
+    "PYTHONDONTWRITEBYTECODE",  # every worker of every test would compile all of Django again: 3 s each
     "PYTHONHOME",
     "PYTHONPATH",
     "PYTEST_ADDOPTS",

@@ -30,6 +30,8 @@ STUCK_AFTER = 15.0
 _TIMEOUTS = {"statement_timeout": f"{STATEMENT_TIMEOUT:g}s", "lock_timeout": f"{LOCK_TIMEOUT:g}s"}
 FIRST_DELAY, LAST_DELAY = 0.1, 2.0
 """Seconds between tries to connect: doubling, with jitter."""
+SAID_EVERY = 60.0
+"""Seconds between two log lines about the same outage."""
 
 # Half-open TCP is noticed by the kernel; what a proxy acknowledges and never answers, by the watchdog.
 _NETWORK = {
@@ -43,6 +45,7 @@ _NETWORK = {
 
 # The server says that what is in a row cannot be stored; neither time nor a new connection will help.
 ROW_ERRORS = (psycopg.DataError, psycopg.IntegrityError)
+MIGRATE = "the tables are missing or old: run manage.py migrate"
 _POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
 
 
@@ -57,7 +60,9 @@ class PrivateConnection:
         self._busy_since: float | None = None
         self._not_before = 0.0
         self._delay = FIRST_DELAY
-        self.last_failure: float | None = None
+        self.down_since: float | None = None
+        self.last_error: Exception | None = None
+        self._said_at = float("-inf")
         self.generation = 0
 
     @contextmanager
@@ -87,6 +92,7 @@ class PrivateConnection:
             raise
         else:
             self._delay = FIRST_DELAY
+            self.down_since = None
         finally:
             self._busy_since = None
 
@@ -145,9 +151,24 @@ class PrivateConnection:
         self.close()
         self._not_before = now + self._delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
         self._delay = min(self._delay * 2, LAST_DELAY)
-        if self.last_failure is None or now - self.last_failure > 1.0:
-            log("connection_lost", logging.WARNING, connection=self.name, alias=self.alias, error=error)
-        self.last_failure = now
+        self.last_error = error
+        if self.down_since is None or now - self._said_at > SAID_EVERY:
+            self._said_at = now
+            hint = MIGRATE if self.tables_missing else None
+            log(
+                "connection_lost",
+                logging.WARNING,
+                connection=self.name,
+                alias=self.alias,
+                error=error,
+                hint=hint,
+            )
+        self.down_since = self.down_since or now
+
+    @property
+    def tables_missing(self) -> bool:
+        """True when the latest failure was that the queue's tables do not exist, or not as they should be."""
+        return isinstance(self.last_error, errors.UndefinedTable | errors.UndefinedColumn)
 
 
 def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connection[Any]:

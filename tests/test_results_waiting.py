@@ -80,7 +80,7 @@ def test_wait_gives_up_after_its_timeout() -> None:
     assert result.wait(0.2) is False
     assert time.monotonic() - began < 5.0
     assert not result.is_finished
-    assert not somebody_waits()
+    wait_until(lambda: not somebody_waits(), message="The session that waited is still there")
 
 
 def test_wait_for_an_ended_job_returns_at_once() -> None:

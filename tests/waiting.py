@@ -1,4 +1,4 @@
-"""Waiting for a fact, not for a time. The only place in the tests that sleeps."""
+"""Waiting for a fact, or letting trouble last. The only place in the tests that sleeps."""
 
 import time
 from collections.abc import Callable
@@ -20,3 +20,8 @@ def wait_until(predicate: Callable[[], T], timeout: float = 10.0, message: str =
             raise AssertionError(f"{message or 'Waited in vain'}: still {value!r} after {timeout} s")
         time.sleep(INTERVAL)
     return value
+
+
+def wait_for(seconds: float) -> None:
+    """Let trouble last."""
+    time.sleep(seconds)

@@ -38,6 +38,7 @@ _HEADER = {
         "quota": "q",
         "used": "q",
         "drained": "q",
+        "in_vain": "q",
         "sleeping": "q",
         "beat": "d",
         "born": "d",

@@ -44,6 +44,7 @@ class Sleepers:
         self._queues = config.queues or ("*",)
         self._notify = config.notify
         self._asleep_at = float("-inf")
+        self._listens = False
 
     def notice_children(self) -> None:
         """Make every child that sleeps look at its queues."""
@@ -69,12 +70,15 @@ class Sleepers:
                 self._listen()
             except (psycopg.Error, OSError, ValueError) as error:
                 self.connection.close()
-                log("wakeup_lost", connection=self.connection.name, error=error)
+                if self._listens:
+                    log("wakeup_lost", connection=self.connection.name, error=error)
+                self._listens = False
                 time.sleep(max(self.connection.pause, IDLE_TICK))
 
     def _listen(self) -> None:
         with self.connection.guarded() as raw:
             raw.execute(sql.LISTEN)
+        self._listens = True
         locked = False
         heard_at = time.monotonic()
         self.notice_children()  # what was notified while nobody listened

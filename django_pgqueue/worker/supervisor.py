@@ -3,8 +3,8 @@
 It is single-threaded and never connects to the database, so that nothing but the kernel can stop it
 from seeing a child die.  What a dead child held is in its board; the keeper gives it back at once.
 
-Exit codes: 0 stopped or drained, 1 children could not start or had to be killed while stopping,
-2 wrong options (from the command).
+Exit codes: 0 stopped or drained, 1 children could not start or had to be killed while stopping, or a
+drain was in vain (no tables, or no database for two leases), 2 wrong options (from the command).
 """
 
 import logging
@@ -58,6 +58,7 @@ class Supervisor:
         self._stop_at: float | None = None
         self._killed = False
         self._drained = False
+        self._in_vain = False
         self._crashes = 0
         self._not_before = 0.0
         self._keeper_born = 0.0
@@ -151,7 +152,8 @@ class Supervisor:
 
     def _finished(self) -> bool:
         exhausted = self.remaining is not None and self._unpromised() == 0
-        return self._stop_at is not None or self._drained or exhausted or self._crashes >= CRASHES_ALLOWED
+        ended = self._drained or self._in_vain or exhausted
+        return self._stop_at is not None or ended or self._crashes >= CRASHES_ALLOWED
 
     # --- ending of processes
 
@@ -201,6 +203,8 @@ class Supervisor:
             if not board.get("ready"):
                 self._pause_after_crash()
             board.set_text("reason", reason)
+        elif board.get("in_vain"):
+            self._in_vain = True
         elif board.get("drained"):
             self._drained = True
         if self._stop_at is not None and crashed:
@@ -288,7 +292,7 @@ class Supervisor:
             )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)  # one that comes now must not spoil the exit code
-        code = 1 if crashed or self._killed else 0
+        code = 1 if crashed or self._killed or self._in_vain else 0
         log("worker_stopped", pid=os.getpid(), code=code)
         return code
 

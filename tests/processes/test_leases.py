@@ -11,7 +11,7 @@ import pytest
 from django_pgqueue import sql
 from django_pgqueue.models import Job
 
-from ..waiting import wait_until
+from ..waiting import wait_for, wait_until
 from . import tasks
 from .conftest import Workers
 from .queue import Queue
@@ -121,8 +121,7 @@ def test_renewals_that_are_refused_are_seen_and_survived(queue: Queue, start: Wo
         worker.wait_for("lease_in_doubt", job=job)
         queue.wait(job)
         said = [e for e in worker.events("connection_lost") if "permission denied" in e.fields["error"]]
-        assert said, "nobody was told why"
-        assert len(said) <= 2 + 2 * (said[-1].time - said[0].time), "more than two lines a second"
+        assert 1 <= len(said) <= 2, "it is said once for each connection"
     assert queue.executions(job)[0].note == "lost", "the task was not told"
     # Nobody else took it, so what it did counts.
     assert queue.outcomes(job) == ["succeeded"]
@@ -138,12 +137,12 @@ def test_outcomes_outlive_a_time_without_rights(queue: Queue, start: Workers) ->
         queue.wait_started(job)
     with refused(queue, ANY_UPDATE):
         wait_until(lambda: all(queue.executions(job)[0].ended for job in jobs))
-        began = worker.wait_for("connection_lost")[0].time
-        wait_until(lambda: worker.events("connection_lost")[-1].time > began + 1)
+        worker.wait_for("connection_lost")
+        wait_for(1)
     queue.wait(jobs)
     assert [queue.outcomes(job) for job in jobs] == [["succeeded"], ["failed"]]
     assert queue.attempt(jobs[1]).exception_class == "builtins.ValueError"
-    assert len(worker.text.splitlines()) < 60, "it filled the log"
+    assert len(worker.text.splitlines()) < 40, "it filled the log"
 
 
 def test_a_job_that_came_back_waits_for_its_earlier_attempt(queue: Queue, start: Workers) -> None:

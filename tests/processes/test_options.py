@@ -4,7 +4,11 @@ import os
 import signal
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
+
+from django_pgqueue.connections import MIGRATE
 
 from ..waiting import wait_until
 from . import tasks
@@ -77,6 +81,32 @@ def test_a_drain_ends_when_nothing_is_due(queue: Queue, start: Workers) -> None:
 
 def test_a_drain_of_nothing_ends_at_once(queue: Queue, start: Workers) -> None:
     start("--drain", "--processes", 3, wait=False).wait_end(0, timeout=60.0)
+
+
+def test_a_drain_without_tables_says_so_and_ends(queue: Queue, start: Workers) -> None:
+    empty = make_conninfo(queue.url, dbname="postgres")
+    worker = start("--drain", "--processes", 2, wait=False, url=empty)
+    worker.wait_end(1, timeout=30.0)
+    assert "manage.py migrate" in worker.events("drain_failed")[0].fields["hint"]
+
+
+def test_a_drain_gives_up_when_no_database_answers(start: Workers) -> None:
+    nobody = "postgresql://user@127.0.0.1:1/none"
+    worker = start("--drain", "--lease", 0.5, wait=False, url=nobody)
+    worker.wait_end(1, timeout=30.0)
+    assert "refused" in worker.events("drain_failed")[0].fields["error"]
+
+
+def test_a_worker_waits_for_its_tables(queue: Queue, start: Workers) -> None:
+    with_tables = psycopg.connect(queue.url, autocommit=True)
+    with_tables.execute("ALTER TABLE django_pgqueue_jobstate RENAME TO not_yet")
+    try:
+        worker = start("--threads", 1)
+        worker.wait_for("connection_lost", hint=MIGRATE)
+    finally:
+        with_tables.execute("ALTER TABLE not_yet RENAME TO django_pgqueue_jobstate")
+        with_tables.close()
+    queue.wait(queue.enqueue(tasks.mark), "succeeded")
 
 
 def test_a_drain_outlives_a_poison_job(queue: Queue, start: Workers) -> None:
