@@ -1,25 +1,104 @@
-"""The command: ``python -m benchmarks drain [--jobs N] [--repeat N] [--json FILE]``."""
+"""The command: ``python -m benchmarks NAME [--vs PEERS] [--runs N] [--size N | --short] [--json FILE]``.
+
+NAME is a benchmark, or ``all``. The server is an embedded one, durable, or the one that DATABASE_URL names;
+each measurement gets a database of its own there. Peers get environments of their own under .cache/, of the
+newest versions.
+"""
 
 import argparse
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
-from benchmarks import bench, drain
+from benchmarks.contenders.base import Contender
+from benchmarks.contenders.registry import PEERS
+from benchmarks.core import results
+from benchmarks.core.benchmark import Benchmark, Setting, measure
+from benchmarks.core.databases import Databases, databases
+from benchmarks.core.lanes import CannotRun
+from benchmarks.suite.registry import BENCHMARKS
 
-BENCHMARKS: dict[str, Callable[[int, int], bench.Result]] = {"drain": drain.run}
+RUNS = 5
 
 
-def main() -> None:
-    """Run one benchmark."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("name", choices=sorted(BENCHMARKS))
-    parser.add_argument("--jobs", type=int, default=20_000)
-    parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--json", metavar="FILE")
-    arguments = parser.parse_args()
-    with bench.durable_server():
-        bench.prepare_database()
-        bench.show(BENCHMARKS[arguments.name](arguments.jobs, arguments.repeat), arguments.json)
+def main(arguments: Sequence[str]) -> int:
+    """Run benchmarks; return the exit status."""
+    chosen = parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    names = list(BENCHMARKS) if chosen.name == "all" else [chosen.name]
+    with databases() as made:
+        peers, failures = prepared([PEERS[name] for name in chosen.vs], made)
+        for name in names:
+            outcome = run(BENCHMARKS[name], made, chosen, peers, failures)
+            say("\n".join(results.lines_of(outcome)))
+            if chosen.json:
+                folder = chosen.name == "all"
+                results.write(outcome, chosen.json / f"{name}.json" if folder else chosen.json)
+    return 0
+
+
+def run(
+    benchmark: Benchmark,
+    made: Databases,
+    chosen: argparse.Namespace,
+    peers: Sequence[Contender],
+    failures: dict[str, str],
+) -> dict[str, object]:
+    """Run one benchmark as the arguments say."""
+    size = chosen.size or (benchmark.short if chosen.short else benchmark.size)
+    beside = peers if benchmark.takes_peers else ()
+    if peers and not beside:
+        say(f"{benchmark.name}: of ours alone, no peer takes part")
+    return measure(
+        benchmark, Setting(made, size, beside), chosen.runs, failures if beside or not peers else {}, say
+    )
+
+
+def prepared(peers: Sequence[Contender], made: Databases) -> tuple[list[Contender], dict[str, str]]:
+    """Make the peers' environments; return those that can run here, and why the others cannot."""
+    ready, failures = [], {}
+    for peer in peers:
+        try:
+            peer.prepare()
+            ready.append(peer)
+        except CannotRun as error:
+            failures[peer.name] = f"cannot run here: {error}"
+            say(f"{peer.name}: {failures[peer.name]}")
+    return ready, failures
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the arguments."""
+    made = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    made.add_argument(
+        "name", choices=[*BENCHMARKS, "all"], metavar="NAME", help=", ".join([*BENCHMARKS, "all"])
+    )
+    made.add_argument(
+        "--vs", type=peer_names, default=[], metavar="PEERS", help=f"of {', '.join(PEERS)}, or all"
+    )
+    made.add_argument("--runs", type=int, default=RUNS, help="how often (default: %(default)s)")
+    made.add_argument("--size", type=int, help="how many jobs, or what else the benchmark is sized by")
+    made.add_argument("--short", action="store_true", help="small sizes, for a quick look")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write the result there; of all: a directory")
+    return made
+
+
+def peer_names(text: str) -> list[str]:
+    """Parse a list of peers."""
+    names = list(PEERS) if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
+    unknown = sorted(set(names) - set(PEERS))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no peer {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    return names
+
+
+def say(message: str) -> None:
+    """Print progress at once."""
+    print(message, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

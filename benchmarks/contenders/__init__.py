@@ -1,0 +1,1 @@
+"""The queues that take part: this project and its peers."""

@@ -1,0 +1,1 @@
+"""What all benchmarks measure with: a server, databases, processes, lanes that alternate, results."""

@@ -1,0 +1,1 @@
+"""The benchmarks, one file each; ``__main__`` lists them."""

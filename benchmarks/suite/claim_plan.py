@@ -1,0 +1,152 @@
+"""claim-plan: what one claim of ten jobs costs the server, and by which plan, in a large table.
+
+A tenth of the states are ready, in four queues. Three ways to ask for the next jobs: several queues by an
+array, then the order (the usual statement of queues on PostgreSQL); one queue by equality; and this project's
+own claim with all that belongs to it: cursor, lease, payload, transaction settings. The first two take the
+jobs in the same way and return their ids only.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from benchmarks.contenders.base import Place
+from benchmarks.contenders.ours import OURS
+from benchmarks.core.benchmark import Benchmark, Setting
+from benchmarks.core.filling import QUEUES, one_in_ten_ready
+from benchmarks.core.lanes import Lane, Race, Sample
+from benchmarks.core.processes import Failed
+from benchmarks.core.statistics import ratio_of_pairs
+from django_pgqueue import sql
+from django_pgqueue.connections import LOCK_TIMEOUT, STATEMENT_TIMEOUT
+from django_pgqueue.records import HEAD
+
+CLAIMED = 10
+ARRAY, EQUALITY = "array predicate", "equality predicate"
+WARM_UP = 3
+"""Executions before the one that counts: the pages are in memory, as a worker has them."""
+
+USUAL = f"""
+WITH picked AS MATERIALIZED (
+    SELECT job_id
+    FROM {sql.STATE}
+    WHERE status = 'ready' AND queue = {{queues}}
+    ORDER BY (priority * -1), position, job_id
+    LIMIT {CLAIMED}
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE {sql.STATE} AS state
+SET status = 'running', lease_version = state.lease_version + 1, lease_token = gen_random_uuid(),
+    worker_id = 'worker', claimed_at = clock_timestamp(),
+    lease_expires_at = clock_timestamp() + interval '30 s'
+FROM picked
+WHERE state.job_id = picked.job_id
+RETURNING state.job_id
+"""
+STATEMENTS = {
+    ARRAY: USUAL.format(queues="ANY(%(queues)s)"),
+    EQUALITY: USUAL.format(queues="%(queue)s"),
+    "ours": sql.CLAIM,
+}
+
+
+def lanes(setting: Setting) -> list[Lane]:
+    """Return the three ways to claim, on one and the same table: what they do is undone."""
+    return [Lane(name, partial(claim, setting, name)) for name in STATEMENTS]
+
+
+def claim(setting: Setting, way: str) -> Sample:
+    """Claim in one way; the value is the server's execution time in milliseconds."""
+    with OURS.place(
+        setting.databases, 0, fill=(f"_plan_{setting.size}", one_in_ten_ready(setting.size))
+    ) as place:
+        return explained(place, way)
+
+
+def explained(place: Place, way: str) -> Sample:
+    """Explain a claim of a place, after a few that warm up; all are rolled back."""
+    with psycopg.connect(place.environ["DATABASE_URL"], cursor_factory=psycopg.ClientCursor) as connection:
+        for _ in range(WARM_UP):
+            _explain(connection, way, "ANALYZE, TIMING OFF")
+        timed = _explain(connection, way, "ANALYZE, TIMING OFF, BUFFERS")
+        plan = _explain(connection, way, "ANALYZE, BUFFERS")
+    return Sample(
+        _milliseconds(timed), {"buffers": _buffers(timed), "planning_ms": _planning(timed), "plan": plan}
+    )
+
+
+def _explain(connection: psycopg.Connection[Any], way: str, options: str) -> str:
+    if way == "ours":
+        connection.execute(sql.HOT_PATH, _TIMEOUTS)
+    rows = connection.execute(f"EXPLAIN ({options}) {STATEMENTS[way]}", _parameters()).fetchall()
+    connection.rollback()
+    return "\n".join(row[0] for row in rows)
+
+
+_TIMEOUTS = {"statement_timeout": f"{STATEMENT_TIMEOUT:g}s", "lock_timeout": f"{LOCK_TIMEOUT:g}s"}
+
+
+def _parameters() -> Mapping[str, Any]:
+    return {
+        "queue": QUEUES[0],
+        "queues": list(QUEUES),
+        "after_rank": HEAD.rank,
+        "after_position": HEAD.position,
+        "after_job_id": HEAD.job_id,
+        "limit": CLAIMED,
+        "lease_token": uuid4(),
+        "worker_id": "worker",
+        "lease": 30.0,
+    }
+
+
+def _milliseconds(plan: str) -> float:
+    found = re.search(r"Execution Time: ([\d.]+) ms", plan)
+    if not found:
+        raise Failed(f"EXPLAIN gave no execution time: {plan}")
+    return float(found[1])
+
+
+def _planning(plan: str) -> float:
+    found = re.search(r"Planning Time: ([\d.]+) ms", plan)
+    return float(found[1]) if found else 0.0
+
+
+def _buffers(plan: str) -> int:
+    """Return the pages that the whole statement touched: those of its topmost node."""
+    found = re.search(r"Buffers: shared([^\n]*)", plan)
+    return sum(int(n) for n in re.findall(r"(?:hit|read)=(\d+)", found[1])) if found else 0
+
+
+def finish(race: Race) -> dict[str, Any]:
+    """Return how many times longer the others take, and every plan."""
+    ours = race.values("ours")
+    return {
+        "ours_ms": race.samples["ours"][-1].value,
+        "array_over_ours": ratio_of_pairs(race.values(ARRAY), ours),
+        "equality_over_ours": ratio_of_pairs(race.values(EQUALITY), ours),
+        "plans": {name: _taken(samples) for name, samples in race.samples.items()},
+    }
+
+
+def _taken(samples: list[Sample]) -> str:
+    """Take the plan out of every sample, so that it stands in the result once; return the last."""
+    return [str(sample.facts.pop("plan")) for sample in samples][-1]
+
+
+BENCHMARK = Benchmark(
+    name="claim-plan",
+    unit="ms",
+    about=f"the server's time for one claim of {CLAIMED} jobs; a tenth of the states are ready",
+    sized="states",
+    size=1_000_000,
+    short=100_000,
+    lanes=lanes,
+    better="lower",
+    finish=finish,
+    takes_peers=False,
+)
