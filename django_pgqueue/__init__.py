@@ -8,12 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compat import InvalidTask as InvalidTask
     from .exceptions import Cancel as Cancel
+    from .exceptions import DirectWrite as DirectWrite
     from .exceptions import DuplicateJob as DuplicateJob
+    from .exceptions import InvalidArguments as InvalidArguments
+    from .exceptions import LeaseExpired as LeaseExpired
     from .exceptions import LeaseLost as LeaseLost
+    from .exceptions import QueueError as QueueError
     from .exceptions import Retry as Retry
     from .exceptions import Snooze as Snooze
     from .exceptions import TaskTimeout as TaskTimeout
+    from .exceptions import UnknownTask as UnknownTask
+    from .exceptions import UnstorableResult as UnstorableResult
+    from .exceptions import WorkerDied as WorkerDied
     from .retries import Backoff as Backoff
     from .tasks import Call as Call
     from .tasks import PgQueueTask as PgQueueTask
@@ -25,27 +33,43 @@ __all__ = [
     "Backoff",
     "Call",
     "Cancel",
+    "DirectWrite",
     "DuplicateJob",
+    "InvalidArguments",
+    "InvalidTask",
+    "LeaseExpired",
     "LeaseLost",
     "PgQueueTask",
+    "QueueError",
     "Retry",
     "Snooze",
     "TaskTimeout",
+    "UnknownTask",
+    "UnstorableResult",
+    "WorkerDied",
     "enqueue_many",
     "task",
 ]
 
 _HOME = {
     "Backoff": "retries",
-    "Cancel": "exceptions",
-    "DuplicateJob": "exceptions",
-    "LeaseLost": "exceptions",
     "Call": "tasks",
+    "Cancel": "exceptions",
+    "DirectWrite": "exceptions",
+    "DuplicateJob": "exceptions",
+    "InvalidArguments": "exceptions",
+    "InvalidTask": "compat",
+    "LeaseExpired": "exceptions",
+    "LeaseLost": "exceptions",
     "PgQueueTask": "tasks",
-    "enqueue_many": "tasks",
+    "QueueError": "exceptions",
     "Retry": "exceptions",
     "Snooze": "exceptions",
     "TaskTimeout": "exceptions",
+    "UnknownTask": "exceptions",
+    "UnstorableResult": "exceptions",
+    "WorkerDied": "exceptions",
+    "enqueue_many": "tasks",
     "task": "tasks",
 }
 

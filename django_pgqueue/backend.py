@@ -10,10 +10,14 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.core.checks import CheckMessage
+from django.core.exceptions import ImproperlyConfigured
 
 from . import announcements, conf, enqueueing, wakeups
-from .checks import check_alias, queue_name_problem
+from .checks import check_alias, queue_name_problem, queues_problem
 from .compat import (
+    DEFAULT_TASK_QUEUE_NAME,
+    AnyResult,
+    AnyTask,
     BaseTaskBackend,
     InvalidTask,
     NativeInvalidTask,
@@ -25,7 +29,8 @@ from .compat import (
 from .records import Enqueued, NewJob
 from .results import get_result, new_result
 from .storable import time_problem
-from .tasks import PgQueueTask
+from .task_options import DJANGOS_OWN, check_options
+from .tasks import P, PgQueueTask, R
 
 
 class PgQueueBackend(BaseTaskBackend):
@@ -38,13 +43,26 @@ class PgQueueBackend(BaseTaskBackend):
     supports_priority = True
 
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
-        super().__init__(alias, params)  # type: ignore[arg-type]
         self._params = params
+        queues = params.get("QUEUES", [DEFAULT_TASK_QUEUE_NAME])
+        self._queues_problem = queues_problem(queues) or next(
+            (queue_name_problem(name) for name in queues if not isinstance(name, str)), None
+        )
+        # Django makes a set of whatever QUEUES is: of the letters of a text, too.
+        usable = params if self._queues_problem is None else {**params, "QUEUES": []}
+        super().__init__(alias, usable)  # type: ignore[arg-type]
         # Wrong options are reported by check(), with a hint; until then their defaults hold.
         self.settings, _ = conf.Options.parse(params.get("OPTIONS") or {})
 
-    def validate_task(self, task: Task) -> None:
-        """Raise InvalidTask for what this backend cannot store or run."""
+    def validate_task(self, task: AnyTask) -> None:
+        """Raise InvalidTask for what this backend cannot store or run.
+
+        Raises ImproperlyConfigured when QUEUES is no list of names.
+        """
+        if self._queues_problem is not None:
+            raise ImproperlyConfigured(f"TASKS[{self.alias!r}]: {self._queues_problem}")
+        if not isinstance(task, PgQueueTask):  # which has looked at its options when it was made
+            check_options(task, DJANGOS_OWN)
         try:
             super().validate_task(task)
         except NativeInvalidTask as error:
@@ -60,21 +78,26 @@ class PgQueueBackend(BaseTaskBackend):
                 f"{conf.MAX_TASK_PATH} are allowed."
             )
 
-    def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
+    def enqueue(
+        self, task: "Task[P, R]", args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> "TaskResult[P, R]":
         """Insert a job in the caller's transaction and return its result.
 
         Raises InvalidTask for a bad task, InvalidArguments (a ValueError) or TypeError for arguments
         that cannot be stored; both before any SQL.
         """
-        return self.enqueue_many([(task, args, kwargs)])[0]
+        result: TaskResult[P, R] = self.enqueue_many([(task, args, kwargs)])[0]
+        return result
 
-    async def aenqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
+    async def aenqueue(
+        self, task: "Task[P, R]", args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> "TaskResult[P, R]":
         """See enqueue()."""
         return await sync_to_async(self.enqueue, thread_sensitive=True)(task=task, args=args, kwargs=kwargs)
 
     def enqueue_many(
-        self, calls: Iterable[tuple[Task, Sequence[Any], Mapping[str, Any]]]
-    ) -> list[TaskResult]:
+        self, calls: Iterable[tuple[AnyTask, Sequence[Any], Mapping[str, Any]]]
+    ) -> list[AnyResult]:
         """Insert many jobs in the caller's transaction, a statement per thousand; results in order.
 
         Everything is checked before anything is written; a bad item raises with its index.  A task with
@@ -95,11 +118,11 @@ class PgQueueBackend(BaseTaskBackend):
                 announcements.send("task_enqueued", sender=type(self), task_result=result)
         return results
 
-    def get_result(self, result_id: str) -> TaskResult:
+    def get_result(self, result_id: str) -> AnyResult:
         """Return the result with this id; raises TaskResultDoesNotExist."""
         return get_result(result_id, alias=self.alias, database=self.settings.database)
 
-    async def aget_result(self, result_id: str) -> TaskResult:
+    async def aget_result(self, result_id: str) -> AnyResult:
         """See get_result()."""
         return await sync_to_async(self.get_result, thread_sensitive=True)(result_id)
 
@@ -108,7 +131,7 @@ class PgQueueBackend(BaseTaskBackend):
         # Where both APIs are loaded each has a handler with an instance of its own; one of them reports.
         return check_alias(self.alias, self._params) if is_the_apis_own(self) else []
 
-    def _result(self, item: enqueueing.Prepared, row: Enqueued) -> TaskResult:
+    def _result(self, item: enqueueing.Prepared, row: Enqueued) -> AnyResult:
         if not row.inserted:
             return self.get_result(str(row.job_id))
         return new_result(

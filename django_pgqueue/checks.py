@@ -45,14 +45,24 @@ def check_alias(alias: str, params: Mapping[str, Any]) -> list[CheckMessage]:
 
 
 def _check_queue_names(alias: str, queues: Any) -> Iterable[CheckMessage]:
-    hint = "QUEUES is a list of names; [] accepts any queue."
-    if isinstance(queues, str) or not isinstance(queues, (list, tuple, set, frozenset)):
-        yield Error(f"TASKS[{alias!r}]: QUEUES is {queues!r}.", hint=hint, id="django_pgqueue.E004")
+    hint = "For example ['default', 'emails']; [] accepts any queue."
+    wrong = queues_problem(queues)
+    if wrong:
+        yield Error(f"TASKS[{alias!r}]: {wrong}", hint=hint, id="django_pgqueue.E004")
         return
     for name in queues:
         problem = queue_name_problem(name)
         if problem:
             yield Error(f"TASKS[{alias!r}]: {problem}", hint=hint, id="django_pgqueue.E004")
+
+
+def queues_problem(queues: Any) -> str | None:
+    """Return what is wrong with a value of QUEUES as a whole, or None; its names are checked one by one."""
+    if isinstance(queues, str):
+        return f"QUEUES is {queues!r} and must be a list of names: [{queues!r}]."
+    if not isinstance(queues, (list, tuple, set, frozenset)):
+        return f"QUEUES is {queues!r} and must be a list of names."
+    return None
 
 
 def queue_name_problem(name: Any) -> str | None:

@@ -1,14 +1,16 @@
 """The Tasks API: ``django.tasks`` from Django 6.0 on, the ``django-tasks`` backport on 5.2.
 
-The rest of the package imports the API's names from here and never asks for versions itself.
+The rest of the package imports the API's names from here and never asks for versions itself.  Type checkers
+see the newest API; ``AnyTask`` and its like are for annotations that hold for every task.
 """
 
 import sys
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import django
 
-if django.VERSION >= (6, 0):
+if TYPE_CHECKING or django.VERSION >= (6, 0):
     from django.tasks import TaskContext, TaskResult, TaskResultStatus, checks, signals, task_backends
     from django.tasks.backends.base import BaseTaskBackend
     from django.tasks.base import (
@@ -22,7 +24,7 @@ if django.VERSION >= (6, 0):
     from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist, TaskResultMismatch
     from django.utils.json import normalize_json
 else:
-    from django_tasks import (  # type: ignore[no-redef]
+    from django_tasks import (
         TaskContext,
         TaskResult,
         TaskResultStatus,
@@ -30,8 +32,8 @@ else:
         signals,
         task_backends,
     )
-    from django_tasks.backends.base import BaseTaskBackend  # type: ignore[no-redef]
-    from django_tasks.base import (  # type: ignore[no-redef]
+    from django_tasks.backends.base import BaseTaskBackend
+    from django_tasks.base import (
         DEFAULT_TASK_BACKEND_ALIAS,
         DEFAULT_TASK_PRIORITY,
         DEFAULT_TASK_QUEUE_NAME,
@@ -39,23 +41,32 @@ else:
         Task,
         TaskError,
     )
-    from django_tasks.exceptions import InvalidTaskError as InvalidTask  # type: ignore[no-redef]
-    from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch  # type: ignore[no-redef]
-    from django_tasks.utils import normalize_json  # type: ignore[no-redef]
+    from django_tasks.exceptions import InvalidTaskError as InvalidTask
+    from django_tasks.exceptions import TaskResultDoesNotExist, TaskResultMismatch
+    from django_tasks.utils import normalize_json
+
+if TYPE_CHECKING:
+    AnyTask = Task[..., Any]
+    AnyResult = TaskResult[..., Any]
+    AnyContext = TaskContext[..., Any]
+else:  # not generic at run time
+    AnyTask = Task
+    AnyResult = TaskResult
+    AnyContext = TaskContext
 
 NativeInvalidTask: type[Exception] = InvalidTask
 
-if django.VERSION >= (6, 0) and find_spec("django_tasks") is not None:
+if not TYPE_CHECKING and django.VERSION >= (6, 0) and find_spec("django_tasks") is not None:
     # A library may use the backport beside Django's own API: what it catches must be what is raised.
     from django_tasks import exceptions as _backport
 
-    class InvalidTask(InvalidTask, _backport.InvalidTaskError):  # type: ignore[no-redef]
+    class InvalidTask(InvalidTask, _backport.InvalidTaskError):
         """The task is invalid; for both APIs."""
 
-    class TaskResultDoesNotExist(TaskResultDoesNotExist, _backport.TaskResultDoesNotExist):  # type: ignore[no-redef]
+    class TaskResultDoesNotExist(TaskResultDoesNotExist, _backport.TaskResultDoesNotExist):
         """There is no such result; for both APIs."""
 
-    class TaskResultMismatch(TaskResultMismatch, _backport.TaskResultMismatch):  # type: ignore[no-redef]
+    class TaskResultMismatch(TaskResultMismatch, _backport.TaskResultMismatch):
         """The result belongs to another task; for both APIs."""
 
 
@@ -72,6 +83,9 @@ __all__ = [
     "DEFAULT_TASK_PRIORITY",
     "DEFAULT_TASK_QUEUE_NAME",
     "TASK_REFRESH_ATTRS",
+    "AnyContext",
+    "AnyResult",
+    "AnyTask",
     "BaseTaskBackend",
     "InvalidTask",
     "NativeInvalidTask",

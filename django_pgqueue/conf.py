@@ -18,6 +18,8 @@ MAX_QUEUE_NAME = 128
 MAX_TASK_PATH = 255
 MAX_WORKER_ID = 128
 MAX_UNIQUE_KEY = 255
+MAX_GIVEN_KEY = 246
+"""Characters of a key that a caller gives; the column also holds the mark of a job that follows another."""
 MAX_ATTEMPTS = 1_000_000
 """Of a budget.  What is not charged and every retry add to the attempts allowed, in a 32-bit column."""
 

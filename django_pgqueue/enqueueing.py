@@ -4,23 +4,25 @@ What cannot be stored is refused here with the argument's name; a bad item of ma
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from django.db import connections, transaction
+from django.db import transaction
 from django.utils.timezone import get_current_timezone, is_naive, make_aware
 
 from . import sql
-from .compat import InvalidTask, Task, normalize_json
-from .conf import MAX_UNIQUE_KEY, Options
+from .compat import AnyTask, InvalidTask, normalize_json
+from .conf import Options
 from .exceptions import DuplicateJob, InvalidArguments
 from .models import Job
-from .querying import ROWS_PER_STATEMENT
+from .querying import ROWS_PER_STATEMENT, queue_connection
 from .records import Enqueued, NewJob
 from .retries import Backoff
+from .signatures import Shape, shape_of
 from .storable import check_json, dump_json
+from .task_options import key_problem
 
 FOLLOW_AFTER = 0.1
 """Seconds: a job that follows a running one is never ready at once, so that promote decides about it."""
@@ -31,7 +33,7 @@ class Prepared:
     """A job that can be stored, with the task and the plain arguments for its result."""
 
     job: NewJob
-    task: Task
+    task: AnyTask
     args: list[Any]
     kwargs: dict[str, Any]
     on_conflict: str
@@ -42,11 +44,11 @@ class Backend(Protocol):
 
     settings: Options
 
-    def validate_task(self, task: Task) -> None:
+    def validate_task(self, task: AnyTask) -> None:
         """Raise InvalidTask for what the backend cannot store or run."""
 
 
-Calls = Sequence[tuple[Task, Sequence[Any], Mapping[str, Any]]]
+Calls = Sequence[tuple[AnyTask, Sequence[Any], Mapping[str, Any]]]
 
 
 def prepare_all(calls: Calls, backend: Backend) -> list[Prepared]:
@@ -59,13 +61,27 @@ def prepare_all(calls: Calls, backend: Backend) -> list[Prepared]:
             if len(calls) > 1:
                 error.args = (f"item {index}: {error}", *error.args[1:])
             raise
+    _refuse_twins(prepared)
     return prepared
 
 
-def prepare(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Backend) -> Prepared:
+def _refuse_twins(prepared: Sequence[Prepared]) -> None:
+    # Before any SQL: afterwards the earlier item would be a job, which this error then rolls back.
+    first: dict[str, int] = {}
+    for index, item in enumerate(prepared):
+        key = item.job.unique_key
+        if key is None:
+            continue
+        if item.on_conflict == "raise" and key in first:
+            raise DuplicateJob(None, key, index=index, first_index=first[key])
+        first.setdefault(key, index)
+
+
+def prepare(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Backend) -> Prepared:
     """Return what to insert for one call; raises InvalidTask, InvalidArguments or TypeError."""
     backend.validate_task(task)
     options = backend.settings
+    check_call(task, args, kwargs)
     plain_args = [plain(value, f"args[{index}]", task) for index, value in enumerate(args)]
     plain_kwargs = {name: plain(value, f"kwargs[{name!r}]", task) for name, value in kwargs.items()}
     policy = policy_of(task, options)
@@ -87,7 +103,15 @@ def prepare(task: Task, args: Sequence[Any], kwargs: Mapping[str, Any], backend:
     return Prepared(job, task, plain_args, plain_kwargs, getattr(task, "on_conflict", "return"))
 
 
-def plain(value: Any, name: str, task: Task) -> Any:
+def check_call(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Raise TypeError, as a call would, for arguments that the task's function does not take."""
+    shape = shape_of(task.func, task.takes_context)
+    problem = shape.problem(args, kwargs)
+    if problem is not None:
+        raise TypeError(f"{task.module_path}{shape}: {problem}")
+
+
+def plain(value: Any, name: str, task: AnyTask) -> Any:
     """Return an argument in JSON's own types; raises TypeError or InvalidArguments that names it."""
     try:
         return normalize_json(value)
@@ -101,7 +125,7 @@ def plain(value: Any, name: str, task: Task) -> Any:
         raise InvalidArguments(f"{task.module_path}: {name}: {error}") from None
 
 
-def checked_json(value: Any, name: str, task: Task, limit: int) -> str:
+def checked_json(value: Any, name: str, task: AnyTask, limit: int) -> str:
     """Return JSON text of arguments; raises InvalidArguments that names the bad one."""
     try:
         check_json(value, name)
@@ -123,7 +147,7 @@ def checked_json(value: Any, name: str, task: Task, limit: int) -> str:
     return text
 
 
-def policy_of(task: Task, options: Options) -> Backoff:
+def policy_of(task: AnyTask, options: Options) -> Backoff:
     """Return the backoff to store with the job: the task's, or the alias's default."""
     backoff = getattr(task, "backoff", None)
     if isinstance(backoff, Backoff):
@@ -131,21 +155,38 @@ def policy_of(task: Task, options: Options) -> Backoff:
     return Backoff(options.backoff_base, max(options.backoff_cap, options.backoff_base))
 
 
-def unique_key_of(task: Task, args: list[Any], kwargs: dict[str, Any]) -> str | None:
+def unique_key_of(task: AnyTask, args: list[Any], kwargs: dict[str, Any]) -> str | None:
     """Return the key of a call, or None; raises InvalidTask for one that cannot be stored."""
-    key = getattr(task, "unique_key", None)
+    key: Any = getattr(task, "unique_key", None)
+    on_conflict = getattr(task, "on_conflict", "return")
+    if key is None and on_conflict != "return":
+        raise InvalidTask(
+            f"{task.module_path}: on_conflict={on_conflict!r} needs a unique_key, and the task has none."
+        )
     if callable(key):
-        key = key(*args, **kwargs)
+        key = _key_of_call(task, key, args, kwargs)
     if key is None:
         return None
-    if not isinstance(key, str) or not key or not key.isprintable():
-        raise InvalidTask(f"unique_key must be a non-empty string of printable characters, not {key!r}.")
-    if len(key) > MAX_UNIQUE_KEY - len(sql.FOLLOWER):
+    problem = key_problem(key)
+    if problem:
+        raise InvalidTask(f"{task.module_path}: {problem}")
+    return str(key)
+
+
+def _key_of_call(
+    task: AnyTask, key: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    try:
+        return key(*args, **kwargs)
+    except TypeError:
+        shape = Shape(key)
+        problem = shape.problem(args, kwargs)
+        if problem is None:  # raised inside it
+            raise
         raise InvalidTask(
-            f"unique_key {key[:40]!r}… has {len(key)} characters; "
-            f"{MAX_UNIQUE_KEY - len(sql.FOLLOWER)} are allowed."
-        )
-    return key
+            f"{task.module_path}: unique_key is called with the arguments of the job and must take them; "
+            f"{getattr(key, '__name__', key)}{shape}: {problem}."
+        ) from None
 
 
 def aware(moment: datetime | None) -> datetime | None:
@@ -158,7 +199,7 @@ def aware(moment: datetime | None) -> datetime | None:
 def insert(prepared: Sequence[Prepared], *, alias: str, database: str) -> list[Enqueued]:
     """Insert all in the caller's transaction, or in one of their own when that takes several statements."""
     jobs = [item.job for item in prepared]
-    connection = connections[database]
+    connection = queue_connection(database)
     unique = any(job.unique_key is not None for job in jobs)
     if not unique and len(jobs) <= ROWS_PER_STATEMENT:
         return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
@@ -166,6 +207,10 @@ def insert(prepared: Sequence[Prepared], *, alias: str, database: str) -> list[E
         if not unique:
             return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
         rows = Job.objects.enqueue_unique(jobs, backend=alias, connection=connection)
+        for index, (item, row) in enumerate(zip(prepared, rows, strict=True)):
+            if not row.inserted and item.on_conflict == "raise":
+                place = index if len(prepared) > 1 else None
+                raise DuplicateJob(row.job_id, item.job.unique_key or "", index=place)
         return [
             row if row.inserted else _resolve(item, row, alias, connection)
             for item, row in zip(prepared, rows, strict=True)
@@ -175,8 +220,6 @@ def insert(prepared: Sequence[Prepared], *, alias: str, database: str) -> list[E
 def _resolve(item: Prepared, live: Enqueued, alias: str, connection: Any) -> Enqueued:
     if item.on_conflict == "return":
         return live
-    if item.on_conflict == "raise":
-        raise DuplicateJob(live.job_id, item.job.unique_key or "")
     replaced = Job.objects.replace(item.job, connection=connection)
     if replaced is None:
         replaced = _follow(item.job, alias, connection)

@@ -1,9 +1,11 @@
 """What a task may raise to steer its own job, and what the queue raises at its callers."""
 
+import math
 from datetime import timedelta
 
 __all__ = [
     "Cancel",
+    "DirectWrite",
     "DuplicateJob",
     "InvalidArguments",
     "LeaseExpired",
@@ -18,14 +20,13 @@ __all__ = [
 ]
 
 
-def _seconds(delay: float | timedelta | None) -> float | None:
-    if isinstance(delay, timedelta):
-        return delay.total_seconds()
-    if delay is None:
-        return None
-    if isinstance(delay, bool) or not isinstance(delay, (int, float)):
-        raise TypeError(f"delay must be seconds (int or float) or a timedelta, not {delay!r}")
-    return float(delay)
+def _seconds(name: str, delay: float | timedelta) -> float:
+    given = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise TypeError(f"the delay of {name} must be seconds (int or float) or a timedelta, not {delay!r}")
+    if not math.isfinite(given) or given < 0:
+        raise ValueError(f"the delay of {name} must be finite and not negative, not {delay!r}")
+    return float(given)
 
 
 class QueueError(Exception):
@@ -37,12 +38,33 @@ class InvalidArguments(QueueError, ValueError):
 
 
 class DuplicateJob(QueueError):
-    """A live job holds the unique key; ``job_id`` and ``unique_key`` say which."""
+    """A live job holds the ``unique_key``.
 
-    def __init__(self, job_id: int, unique_key: str) -> None:
+    ``job_id`` is that job, or None when an earlier item of the same call asked for the key: then nothing is
+    stored.  ``index`` is the place of the refused item among many, ``first_index`` that of the earlier one.
+    """
+
+    def __init__(
+        self,
+        job_id: int | None,
+        unique_key: str,
+        *,
+        index: int | None = None,
+        first_index: int | None = None,
+    ) -> None:
         self.job_id = job_id
         self.unique_key = unique_key
-        super().__init__(f"job {job_id} is live and holds the unique key {unique_key!r}")
+        self.index = index
+        self.first_index = first_index
+        place = "" if index is None else f"item {index}: "
+        holder = (
+            f"job {job_id} is live and holds" if job_id is not None else f"item {first_index} also asks for"
+        )
+        super().__init__(f"{place}{holder} the unique key {unique_key!r}")
+
+
+class DirectWrite(QueueError):
+    """Rows of the queue were to be changed past the verbs of ``Job.objects``, which keep them consistent."""
 
 
 class UnknownTask(QueueError):
@@ -80,21 +102,22 @@ class Retry(Signal):
     """Raise to fail this attempt and have the next one start in ``delay`` seconds.
 
     The attempt is charged to the job's budget.  ``delay=None`` uses the task's own backoff.
+    Raises TypeError or ValueError for a delay that is not a number of seconds, 0 or more, or a timedelta.
     """
 
     def __init__(self, delay: float | timedelta | None = None, message: str = "") -> None:
-        self.delay = _seconds(delay)
+        self.delay = None if delay is None else _seconds("Retry", delay)
         super().__init__(message or "the task asked to be retried")
 
 
 class Snooze(Signal):
-    """Raise to put the job off by ``delay`` seconds without charging the attempt."""
+    """Raise to put the job off by ``delay`` seconds without charging the attempt.
+
+    Raises TypeError or ValueError for a delay that is not a number of seconds, 0 or more, or a timedelta.
+    """
 
     def __init__(self, delay: float | timedelta, message: str = "") -> None:
-        seconds = _seconds(delay)
-        if seconds is None:
-            raise TypeError("Snooze needs a delay in seconds or a timedelta")
-        self.delay = seconds
+        self.delay = _seconds("Snooze", delay)
         super().__init__(message or "the task asked to be put off")
 
 

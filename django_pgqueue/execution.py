@@ -15,12 +15,12 @@ from django.conf import settings
 from django.utils.timezone import get_default_timezone, is_naive, make_naive
 
 from . import states
-from .compat import Task, TaskContext, TaskResult, TaskResultStatus, normalize_json
+from .compat import AnyContext, AnyResult, AnyTask, TaskResultStatus, normalize_json
 from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
-from .results import JobError, new_result
+from .results import JobError, cancellation, new_result
 from .retries import Backoff, storable_delay
 from .storable import clean_text, dump_json, dump_result, safe_str
 
@@ -37,14 +37,14 @@ class Execution:
     past: tuple[PastAttempt, ...] = ()
     started: float | None = None
     finished: float | None = None
-    task: Task | None = None
-    result: TaskResult | None = None
+    task: AnyTask | None = None
+    result: AnyResult | None = None
     cancel_requested: bool = False
     lease_lost: bool = False
     deadline: float = 0.0
     interrupted: bool = False
     error: BaseException | None = None
-    decision: Any = None
+    decision: "Decision | None" = None
     entry: int = -1
     progress: str | None = None
     report: Callable[["Execution"], None] = lambda execution: None
@@ -55,7 +55,7 @@ class Execution:
         return self.job.attempts + 1
 
 
-class JobContext(TaskContext):
+class JobContext(AnyContext):
     """What a task with ``takes_context`` gets: Django's context and the job behind it."""
 
     _execution: Execution
@@ -156,7 +156,7 @@ def is_coroutine(execution: Execution) -> bool:
         return False
 
 
-def running_result(execution: Execution, task: Task) -> TaskResult:
+def running_result(execution: Execution, task: AnyTask) -> AnyResult:
     """Return the TaskResult of a job that runs now."""
     job = execution.job
     return new_result(
@@ -307,10 +307,10 @@ def next_delay(execution: Execution, error: BaseException) -> float:
     if isinstance(error, Retry) and error.delay is not None:
         return _bounded(error.delay)
     failures = execution.job.failures + 1
-    backoff = getattr(execution.task, "backoff", None)
+    backoff: Any = getattr(execution.task, "backoff", None)
     if callable(backoff) and not isinstance(backoff, Backoff):
         try:
-            seconds = backoff(error, execution.result)
+            seconds: Any = backoff(error, execution.result)
             if seconds is not None:
                 return storable_delay(seconds)
         except Exception as broken:  # noqa: BLE001 - a broken policy must not cost the job its outcome
@@ -363,10 +363,11 @@ def settlement(execution: Execution, now: float) -> Settlement:
             return Snoozed(fence, started, finished, delay, message, UNKNOWN_TASK)
         case End(message):
             return Cancelled(fence, started, finished, message)
-    raise AssertionError(f"no settlement for {execution.decision!r}")
+        case None:
+            raise AssertionError(f"no settlement for {execution.decision!r}")
 
 
-def finished_result(execution: Execution, status: str) -> TaskResult | None:
+def finished_result(execution: Execution, status: str) -> AnyResult | None:
     """Return the final TaskResult of an execution for the signal, or None when the job is not over."""
     result = execution.result
     if status not in states.ENDED or result is None:
@@ -381,6 +382,9 @@ def finished_result(execution: Execution, status: str) -> TaskResult | None:
         result.errors.append(
             JobError(exception_class_path=failed.exception_class, traceback=failed.traceback)
         )
+    if status == states.CANCELLED:
+        reason = execution.decision.message if isinstance(execution.decision, End) else ""
+        result.errors.append(cancellation(reason))
     return result
 
 

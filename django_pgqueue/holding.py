@@ -7,10 +7,10 @@ holds of all verbs.
 from collections.abc import Sequence
 from typing import Any
 
-from django.db import connections, router
+from django.db import router
 
 from . import sql
-from .querying import Connection, array, run
+from .querying import Connection, array, queue_connection, run
 from .readings import JobReadings
 from .records import (
     DONE,
@@ -194,7 +194,7 @@ class HeldJobs(JobReadings):
         return bool(rows[0][0])
 
     def _write_connection(self) -> Connection:
-        return connections[self._db or router.db_for_write(self.model)]
+        return queue_connection(self._db or router.db_for_write(self.model))
 
 
 _STATEMENT_OF = {

@@ -5,7 +5,7 @@ only hot table.  Attempt is append-only, one row for each attempt that ended.  N
 hold the three together (they cost a quarter of the throughput and lock rows that SKIP LOCKED then skips):
 the verbs of the manager are the only writers, and they insert and delete the three together.
 
-Rows change through ``Job.objects`` (see ``managers``) and in no other way.
+Rows change through ``Job.objects`` (see ``managers``) and in no other way: see ``guarded``.
 """
 
 from django.db import models
@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from . import conf
 from .fields import JSONTextField
+from .guarded import GuardedManager, GuardedModel
 from .managers import JobManager
 from .states import (
     CANCELLED,
@@ -52,7 +53,7 @@ class Outcome(models.TextChoices):
     CANCELLED = CANCELLED, _("Cancelled")
 
 
-class Job(models.Model):
+class Job(GuardedModel):
     """What was asked.  ``timeout``, ``backoff_base`` and ``backoff_cap`` are seconds."""
 
     id = models.BigAutoField(_("id"), primary_key=True)
@@ -71,8 +72,9 @@ class Job(models.Model):
     backoff_cap = models.FloatField(_("backoff cap"))
 
     objects = JobManager()
+    state: "JobState"
 
-    class Meta:
+    class Meta(GuardedModel.Meta):
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
         default_permissions = ("view",)
@@ -106,7 +108,7 @@ _FREE = Q(
 )
 
 
-class JobState(models.Model):
+class JobState(GuardedModel):
     """Where a job stands: the hot row.
 
     ``attempts`` counts the attempts that ended; the attempt that runs has the number after it.
@@ -138,7 +140,9 @@ class JobState(models.Model):
     unique_key = models.CharField(_("unique key"), max_length=conf.MAX_UNIQUE_KEY, null=True, blank=True)
     progress = JSONTextField(_("progress"), null=True, blank=True)
 
-    class Meta:
+    objects = GuardedManager()
+
+    class Meta(GuardedModel.Meta):
         verbose_name = _("job state")
         verbose_name_plural = _("job states")
         default_permissions = ()
@@ -196,10 +200,11 @@ class JobState(models.Model):
         return f"job {self.pk}: {self.status}"
 
 
-class Attempt(models.Model):
+class Attempt(GuardedModel):
     """What happened: one attempt that ended.  Never updated."""
 
     pk = models.CompositePrimaryKey("job_id", "number")
+    job_id: int
     job = models.ForeignKey(
         Job,
         on_delete=models.DO_NOTHING,
@@ -224,7 +229,9 @@ class Attempt(models.Model):
     return_value = JSONTextField(_("return value"), null=True)
     log_tail = models.TextField(_("log tail"), blank=True)
 
-    class Meta:
+    objects = GuardedManager()
+
+    class Meta(GuardedModel.Meta):
         verbose_name = _("attempt")
         verbose_name_plural = _("attempts")
         default_permissions = ("view",)

@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import psycopg
-from django.db import transaction
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections, transaction
 
 Connection = Any
 """A Django ``DatabaseWrapper`` or a ``psycopg.Connection``."""
@@ -18,6 +19,25 @@ def run(connection: Connection, statement: str, params: dict[str, Any]) -> list[
         cursor.execute(statement, params)
         rows: list[tuple[Any, ...]] = cursor.fetchall()
         return rows
+
+
+def queue_connection(alias: str) -> Any:
+    """Return this thread's Django connection of an alias.
+
+    Raises ImproperlyConfigured when there is no such alias and when it is not PostgreSQL.
+    """
+    if alias not in connections.settings:
+        raise ImproperlyConfigured(
+            f"The queue's database {alias!r} is not in DATABASES. Correct OPTIONS['database'] in TASKS."
+        )
+    connection = connections[alias]
+    if connection.vendor != "postgresql":
+        raise ImproperlyConfigured(
+            f"The queue's database {alias!r} is {connection.vendor}; django_pgqueue needs PostgreSQL. Name a "
+            "PostgreSQL alias in OPTIONS['database'] of TASKS and in a router, or use another backend here, "
+            "such as the Immediate one in tests."
+        )
+    return connection
 
 
 def savepoint(connection: Connection) -> AbstractContextManager[Any]:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import connections, models, router
+from django.db import router
 
 from . import sql, states
+from .guarded import GuardedManager
+from .querying import queue_connection
 
 COUNT_LIMIT = 1000
 """States are counted up to here."""
@@ -28,7 +30,7 @@ class LastError(NamedTuple):
     message: str
 
 
-class JobReadings(models.Manager[Any]):
+class JobReadings(GuardedManager):
     """The reading half of ``Job.objects``."""
 
     def last_errors(self, job_ids: Sequence[int]) -> dict[int, LastError]:
@@ -63,7 +65,7 @@ class JobReadings(models.Manager[Any]):
         return rows[0][0] if rows else 1
 
     def _read(self, statement: str, params: dict[str, Any]) -> list[tuple[Any, ...]]:
-        with connections[self._db or router.db_for_write(self.model)].cursor() as cursor:
+        with queue_connection(self._db or router.db_for_write(self.model)).cursor() as cursor:
             cursor.execute(statement, params)
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows

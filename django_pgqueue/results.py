@@ -5,16 +5,24 @@ FAILED (cancelled with an error that says so).  Results are read on the write al
 not have the row yet.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 from asgiref.sync import sync_to_async
 from django.db import connections
 
 from . import states
-from .compat import TASK_REFRESH_ATTRS, TaskError, TaskResult, TaskResultDoesNotExist, TaskResultStatus
+from .compat import (
+    TASK_REFRESH_ATTRS,
+    AnyResult,
+    TaskError,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+)
 from .models import Attempt, JobState
+from .querying import queue_connection
 from .resolving import task_of
 from .waiting import wait_until_ended
 
@@ -39,9 +47,10 @@ def job_id_of(result_id: Any) -> int:
     return int(text)
 
 
-def get_result(result_id: Any, *, alias: str, database: str) -> TaskResult:
+def get_result(result_id: Any, *, alias: str, database: str) -> AnyResult:
     """Return the result with this id; raises TaskResultDoesNotExist."""
     job_id = job_id_of(result_id)
+    queue_connection(database)  # a readable error where it is not PostgreSQL
     state = (
         JobState.objects.using(database)
         .select_related("job")
@@ -56,7 +65,7 @@ def get_result(result_id: Any, *, alias: str, database: str) -> TaskResult:
     return build_result(state, list(attempts))
 
 
-def build_result(state: JobState, attempts: Sequence[Attempt]) -> TaskResult:
+def build_result(state: JobState, attempts: Sequence[Attempt]) -> AnyResult:
     """Return the result of a job from its rows."""
     job = state.job
     ended = state.status in states.ENDED
@@ -121,7 +130,23 @@ def _nested_class(path: str) -> type[BaseException] | None:
     return None
 
 
-class JobResult(TaskResult):
+P = ParamSpec("P")
+R = TypeVar("R")
+
+if TYPE_CHECKING:
+
+    class _ResultBase(TaskResult[P, R], Generic[P, R]):
+        """Django's TaskResult as its stubs see it."""
+
+else:
+
+    class _ResultBase(TaskResult, Generic[P, R]):
+        """Django's TaskResult, made generic."""
+
+        __slots__ = ()
+
+
+class JobResult(_ResultBase[P, R]):
     """A TaskResult that can be waited for, and that knows how far its task is."""
 
     _progress: Any
@@ -169,12 +194,12 @@ class JobResult(TaskResult):
 _ATTRIBUTES = tuple(TaskResult.__dataclass_fields__)
 
 
-def new_result(**values: Any) -> JobResult:
+def new_result(**values: Any) -> JobResult[..., Any]:
     """Return a result from values that come out of JSON columns.
 
     Its constructor walks through all arguments to make them plain; these are plain already.
     """
-    result = object.__new__(JobResult)
+    result: JobResult[..., Any] = object.__new__(JobResult)
     object.__setattr__(result, "_progress", values.pop("progress", None))
     values["_return_value"] = None
     for name in _ATTRIBUTES:
@@ -182,7 +207,13 @@ def new_result(**values: Any) -> JobResult:
     return result
 
 
-def errors_of(attempts: Iterable[Attempt], state: JobState) -> list[JobError]:
+def cancellation(reason: str) -> JobError:
+    """Return the error of a cancelled job; ``reason`` is what its last attempt said, or empty."""
+    said = f": {reason}" if reason else "."
+    return JobError(exception_class_path=CANCELLED_PATH, traceback=f"The job was cancelled{said}")
+
+
+def errors_of(attempts: Sequence[Attempt], state: JobState) -> list[JobError]:
     """Return the errors of failed and lost attempts, oldest first; a cancelled job has one more."""
     errors = [
         JobError(exception_class_path=a.exception_class, traceback=a.traceback or a.message)
@@ -190,5 +221,8 @@ def errors_of(attempts: Iterable[Attempt], state: JobState) -> list[JobError]:
         if a.outcome in _ERROR_OUTCOMES
     ]
     if state.status == states.CANCELLED:
-        errors.append(JobError(exception_class_path=CANCELLED_PATH, traceback="The job was cancelled."))
+        # An attempt that ended earlier says why it was cancelled then, before somebody retried the job.
+        ended_it = attempts and attempts[-1].outcome == states.CANCELLED
+        ended_it = ended_it and attempts[-1].finished_at == state.finished_at
+        errors.append(cancellation(attempts[-1].message if ended_it else ""))
     return errors

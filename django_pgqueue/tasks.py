@@ -5,11 +5,22 @@ class, so that a decorated module also imports and runs when the alias points at
 the Dummy backend, as it does in many test settings.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from .compat import (
     DEFAULT_TASK_BACKEND_ALIAS,
@@ -17,26 +28,45 @@ from .compat import (
     DEFAULT_TASK_QUEUE_NAME,
     InvalidTask,
     Task,
-    TaskResult,
     TaskResultMismatch,
 )
-from .conf import ATTEMPTS_WORDS, is_attempts
 from .retries import Backoff, BackoffFunction
-from .storable import check_json
+from .task_options import OnConflict, normalise
 
 P = ParamSpec("P")
 R = TypeVar("R")
-OnConflict = Literal["return", "raise", "replace"]
 
 if TYPE_CHECKING:
+    from .execution import JobContext
+    from .results import JobResult
 
-    class _TaskBase(Task[P, R]):
-        """Django's Task as its stubs see it."""
+    class _TaskBase(Task[P, R], Generic[P, R]):
+        """Django's Task as its stubs see it; what it enqueues can be waited for."""
+
+        def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobResult[P, R]: ...
+
+        async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobResult[P, R]: ...
 
 else:
 
     class _TaskBase(Task, Generic[P, R]):
         """Django's Task, made generic: enqueue() has the signature of the task's function."""
+
+
+class TaskOptions(TypedDict, total=False):
+    """The options of ``task`` and ``using``, by name; None is the default there, and unchanged here."""
+
+    priority: int | None
+    queue_name: str | None
+    backend: str | None
+    max_attempts: int | None
+    backoff: Backoff | BackoffFunction | None
+    timeout: float | None
+    discard_on: type[BaseException] | Iterable[type[BaseException]] | None
+    retry_on: type[BaseException] | Iterable[type[BaseException]] | None
+    metadata: Mapping[str, Any] | None
+    unique_key: str | Callable[..., str | None] | None
+    on_conflict: OnConflict | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +110,14 @@ class PgQueueTask(_TaskBase[P, R]):
     delay: float | None = None
 
     def __post_init__(self) -> None:
-        _normalise(self)
+        normalise(self)
         super().__post_init__()
         if self.delay is not None and not self.get_backend().supports_defer:
             raise InvalidTask("Backend does not support run_after.")
 
-    def using(self, *, run_after: datetime | timedelta | None = None, **changes: Any) -> "PgQueueTask[P, R]":
+    def using(
+        self, *, run_after: datetime | timedelta | None = None, **changes: Unpack[TaskOptions]
+    ) -> "PgQueueTask[P, R]":
         """Return a copy with other options; None means unchanged.
 
         ``run_after`` takes a time, or a timedelta counted from enqueueing by the database's clock.
@@ -93,14 +125,14 @@ class PgQueueTask(_TaskBase[P, R]):
         unknown = set(changes) - {f.name for f in fields(self)} | ({"func", "takes_context"} & set(changes))
         if unknown:
             raise TypeError(f"using() got unknown options: {', '.join(sorted(unknown))}")
-        changes = {name: value for name, value in changes.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
         if isinstance(run_after, timedelta):
-            changes |= {"delay": run_after.total_seconds(), "run_after": None}
+            given |= {"delay": run_after.total_seconds(), "run_after": None}
         elif run_after is not None:
-            changes |= {"run_after": run_after, "delay": None}
-        return replace(self, **changes)
+            given |= {"run_after": run_after, "delay": None}
+        return replace(self, **given)
 
-    def get_result(self, result_id: str) -> "TaskResult[P, R]":
+    def get_result(self, result_id: str) -> "JobResult[P, R]":
         """Return the result with this id.
 
         Raises TaskResultDoesNotExist, or TaskResultMismatch when it is the result of another task.
@@ -108,12 +140,12 @@ class PgQueueTask(_TaskBase[P, R]):
         result: Any = self.get_backend().get_result(result_id)
         return self._checked(result)
 
-    async def aget_result(self, result_id: str) -> "TaskResult[P, R]":
+    async def aget_result(self, result_id: str) -> "JobResult[P, R]":
         """See get_result()."""
         result: Any = await self.get_backend().aget_result(result_id)
         return self._checked(result)
 
-    def _checked(self, result: "TaskResult[P, R]") -> "TaskResult[P, R]":
+    def _checked(self, result: "JobResult[P, R]") -> "JobResult[P, R]":
         # As Django's own, but an error that the backport's users catch too.
         if result.task.func != self.func:
             raise TaskResultMismatch(f"Task does not match (received {result.task.module_path!r})")
@@ -125,16 +157,17 @@ class PgQueueTask(_TaskBase[P, R]):
 
     def enqueue_many(
         self, calls: Iterable[Call[R] | tuple[Any, ...] | Mapping[str, Any]]
-    ) -> "list[TaskResult[P, R]]":
+    ) -> "list[JobResult[P, R]]":
         """Enqueue this task once for each item, in the caller's transaction; see ``enqueue_many``.
 
         An item is a tuple of positional arguments, a mapping of keyword arguments, or what ``bind``
         returned.
         """
-        return enqueue_many(_as_call(self, item, index) for index, item in enumerate(calls))
+        results: list[Any] = enqueue_many(_as_call(self, item, index) for index, item in enumerate(calls))
+        return results
 
 
-def enqueue_many(calls: Iterable[Call[Any]]) -> list[TaskResult]:
+def enqueue_many(calls: Iterable[Call[Any]]) -> "list[JobResult[..., Any]]":
     """Enqueue many calls of any tasks in the caller's transaction, a statement per thousand.
 
     Results come in order.  Everything is checked before anything is written: a bad item raises
@@ -155,7 +188,7 @@ def enqueue_many(calls: Iterable[Call[Any]]) -> list[TaskResult]:
     many = getattr(backend, "enqueue_many", None)
     if many is None:  # the Immediate or Dummy backend of a test
         return [backend.enqueue(call.task, call.args, call.kwargs) for call in listed]
-    results: list[TaskResult] = many([(call.task, call.args, call.kwargs) for call in listed])
+    results: list[JobResult[..., Any]] = many([(call.task, call.args, call.kwargs) for call in listed])
     return results
 
 
@@ -171,90 +204,37 @@ def _as_call(task: PgQueueTask[..., R], item: Any, index: int) -> Call[R]:
     )
 
 
-def _normalise(task: PgQueueTask[..., Any]) -> None:
-    run_after: Any = task.run_after
-    if isinstance(run_after, timedelta):  # what Django's documentation allows and its code does not
-        object.__setattr__(task, "delay", run_after.total_seconds())
-        object.__setattr__(task, "run_after", None)
-    for name in ("discard_on", "retry_on"):
-        object.__setattr__(task, name, _classes(name, getattr(task, name)))
-    for name, (accepts, words) in _RULES.items():
-        value = getattr(task, name)
-        if value is not None and not accepts(value):
-            raise InvalidTask(f"{name} must be {words}, not {value!r}.")
-    if task.atomic:
-        raise InvalidTask("atomic=True is not built yet: jobs run at least once; make the task idempotent.")
-    try:
-        check_json(task.metadata, "metadata")
-    except ValueError as error:
-        raise InvalidTask(f"{error}.") from None
+# What a coroutine function returns is what its awaiting gives: the result of the job, too.
 
 
-def _classes(name: str, value: Any) -> tuple[type[BaseException], ...] | None:
-    if value is None:
-        return None
-    classes = (value,) if isinstance(value, type) or not isinstance(value, Iterable) else tuple(value)
-    if not all(isinstance(item, type) and issubclass(item, BaseException) for item in classes):
-        raise InvalidTask(f"{name} must hold exception classes, not {value!r}.")
-    return classes
+class PlainDecorator(Protocol):
+    """What ``task(...)`` returns: makes a task of a function, with the same parameters."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> PgQueueTask[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> PgQueueTask[P, R]: ...
 
 
-def _is_seconds(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e9
+class ContextDecorator(Protocol):
+    """What ``task(takes_context=True)`` returns: the first parameter is not one of the task's."""
+
+    @overload
+    def __call__(
+        self, function: "Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]]", /
+    ) -> PgQueueTask[P, R]: ...
+    @overload
+    def __call__(self, function: "Callable[Concatenate[JobContext, P], R]", /) -> PgQueueTask[P, R]: ...
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "max_attempts": (is_attempts, ATTEMPTS_WORDS),
-    "delay": (_is_number, "a number of seconds"),
-    "metadata": (lambda v: isinstance(v, Mapping), "a dictionary"),
-    "timeout": (_is_seconds, "a number of seconds above 0"),
-    "backoff": (lambda v: isinstance(v, Backoff) or callable(v), "a Backoff or a callable"),
-    "unique_key": (lambda v: isinstance(v, str) or callable(v), "a string or a callable of the arguments"),
-    "on_conflict": (lambda v: v in get_args(OnConflict), f"one of {', '.join(get_args(OnConflict))}"),
-}
-
-
-# One set of options, three overloads: bare, with options, and with a first parameter for the context.
-
-
+@overload
+def task(function: Callable[P, Coroutine[Any, Any, R]], /) -> PgQueueTask[P, R]: ...
 @overload
 def task(function: Callable[P, R], /) -> PgQueueTask[P, R]: ...
 @overload
-def task(
-    *,
-    takes_context: Literal[True],
-    priority: int = ...,
-    queue_name: str = ...,
-    backend: str = ...,
-    max_attempts: int | None = ...,
-    backoff: Backoff | BackoffFunction | None = ...,
-    timeout: float | None = ...,
-    discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
-    retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
-    metadata: Mapping[str, Any] = ...,
-    unique_key: str | Callable[..., str | None] | None = ...,
-    on_conflict: OnConflict = ...,
-) -> Callable[[Callable[Concatenate[Any, P], R]], PgQueueTask[P, R]]: ...
+def task(*, takes_context: Literal[True], **options: Unpack[TaskOptions]) -> ContextDecorator: ...
 @overload
-def task(
-    *,
-    takes_context: Literal[False] = False,
-    priority: int = ...,
-    queue_name: str = ...,
-    backend: str = ...,
-    max_attempts: int | None = ...,
-    backoff: Backoff | BackoffFunction | None = ...,
-    timeout: float | None = ...,
-    discard_on: type[BaseException] | Iterable[type[BaseException]] = ...,
-    retry_on: type[BaseException] | Iterable[type[BaseException]] | None = ...,
-    metadata: Mapping[str, Any] = ...,
-    unique_key: str | Callable[..., str | None] | None = ...,
-    on_conflict: OnConflict = ...,
-) -> Callable[[Callable[P, R]], PgQueueTask[P, R]]: ...
+def task(*, takes_context: Literal[False] = False, **options: Unpack[TaskOptions]) -> PlainDecorator: ...
 
 
 def task(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:

@@ -38,7 +38,7 @@ def with_context(context: Any, value: int) -> tuple[int, int]:
     retry_on=OSError,
     metadata={"team": "shop"},
 )
-def mail(address: str) -> str:
+def mail(address: str, copies: int = 1) -> str:
     """Have every option."""
     return address
 

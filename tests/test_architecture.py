@@ -20,9 +20,9 @@ LAYERS = {
     **dict.fromkeys(
         ("states", "exceptions", "retries", "conf", "storable", "errors_as_text", "records", "events"), 0
     ),
-    **dict.fromkeys(("fields", "compat"), 0),
+    **dict.fromkeys(("fields", "compat", "signatures", "guarded"), 0),
     # 1: what is said to the database, to the settings and to the callers
-    **dict.fromkeys(("sql", "querying", "checks", "tasks", "announcements", "routers"), 1),
+    **dict.fromkeys(("sql", "querying", "checks", "tasks", "task_options", "announcements", "routers"), 1),
     # 2: the verbs, the questions, and the queue's own connections
     **dict.fromkeys(("managers", "holding", "readings", "connections"), 2),
     **dict.fromkeys(("models", "waiting"), 3),

@@ -1,22 +1,27 @@
 """Settings: every wrong one is named by a system check with an id and a hint, and none of them is a crash."""
 
 import dataclasses
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, run_checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.test import override_settings
 
-from django_pgqueue import conf
+from django_pgqueue import conf, task
 from django_pgqueue.backend import PgQueueBackend
 from django_pgqueue.checks import check_admin, check_alias, queue_name_problem
 from django_pgqueue.compat import task_backends
 from django_pgqueue.conf import MAX_QUEUE_NAME, Options
+from django_pgqueue.models import Job
 
 from .support import shown
+from .tasks import ok
 
 
 def messages(options: Any = None, **params: Any) -> list[CheckMessage]:
@@ -148,6 +153,24 @@ def test_queues_that_are_fine(queues: Any) -> None:
     assert ids(QUEUES=queues) == []
 
 
+@pytest.mark.parametrize(
+    ("queues", "said"),
+    [
+        ("emails", "QUEUES is 'emails' and must be a list of names: ['emails']"),
+        (5, "QUEUES is 5 and"),
+        (None, "QUEUES is None"),
+        ([["emails"]], "the queue name ['emails']"),
+    ],
+    ids=shown,
+)
+def test_queues_of_another_type_are_what_enqueue_complains_about(queues: Any, said: str) -> None:
+    wrong = {"default": {**settings.TASKS["default"], "QUEUES": queues}}
+    with override_settings(TASKS=wrong):
+        for act in (lambda: ok.enqueue(), lambda: ok.using(queue_name="emails"), lambda: task(ok.func)):
+            with pytest.raises(ImproperlyConfigured, match=re.escape(f"TASKS['default']: {said}")):
+                act()
+
+
 BAD_NAMES = ["", " ", "a,b", " a", "a ", "\ta", "x" * (MAX_QUEUE_NAME + 1), "a\x00", "\udcff", 5, None]
 
 
@@ -170,17 +193,49 @@ def test_an_alias_that_is_not_in_databases_is_an_error_that_lists_those_that_are
     assert (message.id, message.hint) == ("django_pgqueue.E006", "Choose one of default.")
 
 
-@pytest.mark.parametrize("engine", ["sqlite3", "dummy"])
-def test_another_vendor_is_an_error_and_not_a_crash(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=["sqlite3", "dummy"])
+def other_vendor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An alias `other` on another database than PostgreSQL; its vendor."""
+    engine = request.param
     other = {**connections.settings["default"], "ENGINE": f"django.db.backends.{engine}", "NAME": ":memory:"}
     databases = {**connections.settings, "other": other}
     monkeypatch.setattr(connections, "_settings", databases)
     monkeypatch.setitem(connections.__dict__, "settings", databases)
     monkeypatch.setattr(settings, "DATABASES", databases)
+    yield connections["other"].vendor
+    del connections["other"]
+
+
+def test_another_vendor_is_an_error_and_not_a_crash(other_vendor: str) -> None:
     (message,) = messages({"database": "other"})
     assert message.id == "django_pgqueue.E005"
     assert "PostgreSQL" in message.msg
     assert message.hint
+
+
+def test_enqueue_on_another_vendor_names_alias_vendor_and_what_to_do(other_vendor: str) -> None:
+    said = f"'other' is {other_vendor}; django_pgqueue needs PostgreSQL.*OPTIONS"
+    there = {"default": {**settings.TASKS["default"], "OPTIONS": {"database": "other"}}}
+    with override_settings(TASKS=there):
+        for act in (
+            lambda: ok.enqueue(1),
+            lambda: ok.enqueue_many([(1,), (2,)]),
+            lambda: ok.using(unique_key="k").enqueue(1),
+            lambda: ok.get_result("1"),
+            lambda: Job.objects.db_manager("other").cancel([1]),
+            lambda: Job.objects.db_manager("other").status_counts(),
+        ):
+            with pytest.raises(ImproperlyConfigured, match=said):
+                act()
+
+
+def test_enqueue_on_an_alias_that_is_not_there_names_it() -> None:
+    nowhere = {"default": {**settings.TASKS["default"], "OPTIONS": {"database": "jobs"}}}
+    with (
+        override_settings(TASKS=nowhere),
+        pytest.raises(ImproperlyConfigured, match="'jobs' is not in DATABASES"),
+    ):
+        ok.enqueue(1)
 
 
 # --- the admin's needs

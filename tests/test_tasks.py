@@ -5,7 +5,8 @@ import math
 import pickle
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import fields
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,7 +55,7 @@ def test_a_task_can_be_called_like_its_function() -> None:
 
 def test_the_package_gives_its_names_on_first_use() -> None:
     for name in django_pgqueue.__all__:
-        assert getattr(django_pgqueue, name).__name__ == name
+        assert getattr(django_pgqueue, name).__name__.removesuffix("Error") == name.removesuffix("Error")
     with pytest.raises(AttributeError, match="no_such_name"):
         django_pgqueue.no_such_name  # noqa: B018
 
@@ -79,6 +80,8 @@ FINE: list[dict[str, Any]] = [
     {"priority": 100},
     {"queue_name": "emails"},
 ]
+CIRCULAR: dict[str, Any] = {}
+CIRCULAR["a"] = CIRCULAR
 WRONG: list[tuple[dict[str, Any], str]] = [
     *(({"max_attempts": value}, "max_attempts") for value in (0, -1, 1.5, "3", True, 1_000_001, math.inf)),
     *(
@@ -94,11 +97,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"metadata": {1: "a"}}, "metadata"),
     ({"metadata": "text"}, "metadata"),
     ({"metadata": ["a"]}, "metadata"),
-    *(({"priority": value}, "priority") for value in (101, -101, 1.5)),
+    *(
+        ({"priority": value}, "priority must be a whole number")
+        for value in (101, -101, 1.5, "5", True, math.nan, math.inf, [1])
+    ),
     ({"queue_name": "emial"}, "emial"),
     ({"queue_name": ""}, "ueue"),
-    ({"unique_key": 5}, "unique_key"),
-    ({"on_conflict": "ignore"}, "on_conflict"),
+    *(({"queue_name": value}, "queue_name must be a string") for value in (5, ["emails"], b"emails", True)),
+    *(({"backend": value}, "backend must be an alias") for value in (5, ["default"])),
+    *(({"backoff": value}, "backoff must be") for value in (Backoff, lambda: 1.0, lambda error: 1.0, True)),
+    ({"metadata": CIRCULAR}, "metadata"),
+    *(({"unique_key": value}, "unique_key") for value in (5, b"key", "", "a\nb", "x" * 247)),
+    *(({"on_conflict": value}, "on_conflict") for value in ("ignore", 5, ["raise"])),
+    *(({"atomic": value}, "atomic") for value in (True, 1, "no")),
+    *(({"max_attempts": value}, "max_attempts") for value in ([], math.nan)),
 ]
 
 
@@ -202,6 +214,43 @@ def test_using_an_unknown_option_is_a_type_error(changes: dict[str, Any]) -> Non
 def test_a_delay_that_is_no_number_of_seconds_is_refused(delay: Any) -> None:
     with pytest.raises(InvalidTask, match="delay"):
         tasks.ok.using(delay=delay)
+
+
+@pytest.mark.parametrize("value", [60, 1.5, "tomorrow", date(2031, 1, 1), True], ids=shown)
+def test_a_time_that_is_none_is_refused_with_what_would_be_one(value: Any) -> None:
+    with pytest.raises(
+        InvalidTask, match="run_after must be an aware datetime or a timedelta, not"
+    ) as caught:
+        tasks.ok.using(run_after=value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", [{"run_after": 60}, {"priority": "5"}, {"queue_name": ["a"]}], ids=lambda o: next(iter(o))
+)
+def test_the_backend_looks_at_tasks_of_djangos_own_class_too(options: dict[str, Any]) -> None:
+    plain = object.__new__(Task)
+    for f in fields(Task):
+        object.__setattr__(plain, f.name, options.get(f.name, getattr(tasks.ok, f.name)))
+    with pytest.raises(InvalidTask, match=f"{next(iter(options))} must be"):
+        tasks.ok.get_backend().validate_task(plain)
+
+
+NONES = [
+    "priority",
+    "queue_name",
+    "backend",
+    "takes_context",
+    "discard_on",
+    "metadata",
+    "on_conflict",
+    "atomic",
+]
+NONES += ["max_attempts", "backoff", "timeout", "retry_on", "unique_key"]
+
+
+def test_none_stands_for_the_default_everywhere() -> None:
+    assert task(**dict.fromkeys(NONES))(tasks.ok.func) == tasks.ok
 
 
 FAR = [

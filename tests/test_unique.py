@@ -9,7 +9,9 @@ import pytest
 from django.db import connection, transaction
 
 from django_pgqueue import DuplicateJob, enqueue_many, sql
+from django_pgqueue import task as task_decorator
 from django_pgqueue.compat import InvalidTask, signals
+from django_pgqueue.conf import MAX_GIVEN_KEY, MAX_UNIQUE_KEY
 from django_pgqueue.models import Job, JobState
 from django_pgqueue.records import NewJob
 from django_pgqueue.states import CANCELLED, DEAD, READY, RUNNING, SCHEDULED, SUCCEEDED
@@ -87,6 +89,41 @@ def test_a_callable_that_gives_a_bad_key_is_refused() -> None:
         ok.using(unique_key=lambda: 7).enqueue()
 
 
+@pytest.mark.parametrize("key", ["", "two\nlines", "NUL\0", "x" * (MAX_GIVEN_KEY + 1)])
+def test_a_key_that_is_no_callable_is_looked_at_when_the_task_is_made(key: str) -> None:
+    with pytest.raises(InvalidTask, match="unique_key"):
+        ok.using(unique_key=key)
+    with pytest.raises(InvalidTask, match="unique_key"):
+        task_decorator(unique_key=key)(other.func)
+
+
+def test_the_longest_key_has_room_for_the_mark_of_a_follower() -> None:
+    assert MAX_GIVEN_KEY + len(sql.FOLLOWER) == MAX_UNIQUE_KEY
+    key = "x" * MAX_GIVEN_KEY
+    running = make(RUNNING, unique_key=key)
+    follower = ok.using(unique_key=key, on_conflict="replace").enqueue()
+    assert int(follower.id) != running.job_id
+
+
+def test_a_callable_that_does_not_take_the_arguments_says_so() -> None:
+    with pytest.raises(InvalidTask, match=r"tests\.tasks\.ok: unique_key .*<lambda>\(n\): .*'n'"):
+        ok.using(unique_key=lambda n: f"order {n}").enqueue()
+    with pytest.raises(InvalidTask, match=r"item 1: tests\.tasks\.ok: unique_key .*too many"):
+        ok.using(unique_key=lambda n: f"order {n}").enqueue_many([(1,), (1, 2)])
+
+
+def test_an_error_inside_the_callable_is_the_callers_own() -> None:
+    with pytest.raises(TypeError, match="NoneType"):
+        ok.using(unique_key=lambda n: "order " + n).enqueue(None)
+
+
+@pytest.mark.parametrize("on_conflict", ["raise", "replace"])
+def test_a_conflict_without_a_key_is_refused(on_conflict: Any, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0), pytest.raises(InvalidTask, match=f"{on_conflict}.*needs a unique_key"):
+        ok.using(on_conflict=on_conflict).enqueue()
+    assert ok.using(on_conflict=on_conflict, unique_key=lambda: None).enqueue(), "this call has no key"
+
+
 # --- raise
 
 
@@ -161,6 +198,35 @@ def make_due(job_id: int) -> None:
 
 
 # --- bulk
+
+
+def test_raise_within_one_call_names_both_places_and_no_job(django_assert_num_queries: Any) -> None:
+    task = ok.using(unique_key=lambda n: f"order {n}", on_conflict="raise")
+    with (
+        django_assert_num_queries(0),
+        pytest.raises(DuplicateJob, match=r"item 2: item 0 .*'order 1'") as caught,
+    ):
+        task.enqueue_many([(1,), (2,), (1,)])
+    error = caught.value
+    assert (error.job_id, error.index, error.first_index, error.unique_key) == (None, 2, 0, "order 1")
+    assert Job.objects.count() == 0
+
+
+def test_raise_in_bulk_names_the_place_and_the_live_job() -> None:
+    live = make(READY, unique_key="order 2")
+    task = ok.using(unique_key=lambda n: f"order {n}", on_conflict="raise")
+    with pytest.raises(DuplicateJob, match=f"item 1: job {live.job_id} .*'order 2'") as caught:
+        task.enqueue_many([(1,), (2,), (3,)])
+    assert (caught.value.job_id, caught.value.index) == (live.job_id, 1)
+    with pytest.raises(DuplicateJob, match=f"^job {live.job_id}") as alone:
+        task.enqueue(2)
+    assert alone.value.index is None
+
+
+def test_a_later_item_may_share_the_key_of_one_that_raises() -> None:
+    raising = ok.using(unique_key=KEY, on_conflict="raise")
+    first, second = enqueue_many([raising.bind(1), ok.using(unique_key=KEY).bind(2)])
+    assert first.id == second.id
 
 
 def test_one_duplicate_among_a_thousand_costs_nothing_else() -> None:

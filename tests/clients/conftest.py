@@ -15,8 +15,8 @@ from django.db import connection
 from django.test.utils import setup_databases, teardown_databases
 
 from devtools.databases import database_url
-from django_pgqueue import states
-from django_pgqueue.models import Attempt, Job, JobState
+from django_pgqueue import sql, states
+from django_pgqueue.models import Job, JobState
 from tests.processes.worker import Worker
 from tests.waiting import wait_until
 
@@ -86,8 +86,9 @@ def processes(database: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def delete_jobs() -> Iterator[Callable[[], None]]:
     """Delete all jobs when the test is over."""
     yield
-    for model in (Attempt, JobState, Job):
-        model.objects.all().delete()
+    with connection.cursor() as cursor:
+        for table in (sql.ATTEMPT, sql.STATE, sql.JOB):
+            cursor.execute(f"DELETE FROM {table}")
 
 
 def waiting() -> bool:

@@ -25,7 +25,7 @@ def note(value: Any) -> Any:
 
 
 @task(queue_name="emails", priority=5)
-def mail(address: str) -> str:
+def mail(address: str, note: Any = None) -> str:
     done.append(address)
     return f"sent to {address}"
 

@@ -143,7 +143,6 @@ def test_a_retry_without_delay_waits_for_the_next_call() -> None:
         (tasks.discard, [], "failed", "dead"),
         (tasks.unstorable, [], "failed", "dead"),
         (tasks.raise_system_exit, [], "failed", "scheduled"),
-        (tasks.note, [], "failed", "scheduled"),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
@@ -153,6 +152,12 @@ def test_outcomes(task: Any, args: list[Any], outcome: str, status: str) -> None
     assert (ran.outcome, ran.status) == (outcome, status)
     assert support.status_of(int(result.id)) == status
     assert (ran.error is not None) == (outcome == "failed")
+
+
+def test_arguments_that_no_longer_fit_are_a_failure() -> None:
+    support.enqueue(task_path=tasks.note.module_path, args="[]", max_attempts=2)
+    (ran,) = run_jobs()
+    assert (ran.outcome, ran.status, type(ran.error)) == ("failed", "scheduled", TypeError)
 
 
 def test_a_task_that_nobody_knows_is_put_off_and_told() -> None:
