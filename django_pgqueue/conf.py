@@ -43,7 +43,7 @@ class Options:
     poll_interval: float = 1.0
     notify: bool = True
     prepared_statements: bool = True
-    max_attempts: int = 5
+    max_attempts: int = 20
     backoff_base: float = 5.0
     backoff_cap: float = 3600.0
     timeout: float | None = None

@@ -69,6 +69,8 @@ def give_back(
             "rescued",
             level,
             job=job.job_id,
+            task=job.task_path,
+            queue=job.queue,
             status=job.status,
             attempt=job.attempts,
             worker=job.worker_id,

@@ -81,6 +81,8 @@ def rescue(connection: Any, *, server_up: float) -> int:
             "rescued",
             level,
             job=job.job_id,
+            task=job.task_path,
+            queue=job.queue,
             status=job.status,
             attempt=job.attempts,
             worker=job.worker_id,

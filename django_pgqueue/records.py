@@ -199,12 +199,14 @@ class PastAttempt(NamedTuple):
 
 
 class Rescued(NamedTuple):
-    """A job taken from a worker that lost it."""
+    """A job taken from a worker that lost it; task and queue only where it had started."""
 
     job_id: int
     status: str
     attempts: int
     worker_id: str
+    task_path: str | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

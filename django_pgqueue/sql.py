@@ -490,7 +490,7 @@ FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::
 # bounded before they meet: one job with an absurd policy must not make the statement fail for all others.
 _LOSE = f"""
 ), decided AS MATERIALIZED (
-    SELECT gone.*,
+    SELECT gone.*, job.task_path,
            CASE WHEN cancel_requested THEN 'cancelled'
                 WHEN ended + 1 >= allowed THEN 'dead'
                 ELSE 'scheduled' END AS next_status,
@@ -509,15 +509,15 @@ _LOSE = f"""
         finished_at = CASE WHEN next_status = 'scheduled' THEN NULL ELSE clock_timestamp() END
     FROM decided
     WHERE state.job_id = ANY(ARRAY[decided.job_id])
-    RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token,
-              decided.owner, decided.since, decided.message
+    RETURNING state.job_id, state.attempts, state.status, state.queue, decided.lease_version,
+              decided.lease_token, decided.owner, decided.since, decided.message, decided.task_path
 ), written AS (
     INSERT INTO {ATTEMPT} ({_ATTEMPT_COLUMNS})
     SELECT job_id, attempts, lease_version, lease_token, owner, %(host)s, %(pid)s, since, clock_timestamp(),
            'lost', %(exception_class)s, message, '', 'lost', NULL, ''
     FROM settled
 )
-SELECT job_id, status, attempts, owner FROM settled
+SELECT job_id, status, attempts, owner, task_path, queue FROM settled
 """
 
 # The server must have been up for a lease: while it was away nobody could renew, every lease looks expired.

@@ -60,6 +60,7 @@ TASKS = {
             "lease": 3.0,
             "heartbeat": 0.5,
             "poll_interval": 0.2,
+            "max_attempts": 5,
             "backoff_base": 0.1,
             "backoff_cap": 1.0,
             "grace": 5.0,

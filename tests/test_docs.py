@@ -16,7 +16,7 @@ from django.core.management import get_commands
 import django_pgqueue
 from devtools import docs, log_events
 from devtools.environments import ROOT
-from django_pgqueue import checks, conf, exceptions, states, testing
+from django_pgqueue import Backoff, checks, conf, exceptions, states, testing
 from django_pgqueue.events import log
 from django_pgqueue.execution import JobContext
 from django_pgqueue.tasks import PgQueueTask
@@ -108,6 +108,24 @@ def test_every_check_is_explained() -> None:
     assert {f"`django_pgqueue.{name}`" for name in ids} == {
         cell for cell in explained if "django_pgqueue." in cell
     }
+
+
+def test_the_timetable_of_retries_is_that_of_the_defaults() -> None:
+    section = read("tasks.md").partition("<!-- timetable -->")[2].partition("\n\n")[0]
+    rows = [row for row in rows_of_tables(section) if row[0][0].isdigit()]
+    options = conf.Options()
+    policy = Backoff(options.backoff_base, options.backoff_cap)
+    for attempt, mean, latest in rows:
+        waits = sum(policy.ceiling(failures) for failures in range(1, int(attempt.split(",")[0])))
+        assert (mean, latest) == (as_said(waits / 2), as_said(waits)), attempt
+    assert rows[-1][0] == f"{options.max_attempts}, the last"
+
+
+def as_said(seconds: float) -> str:
+    """Return a time as the table says it."""
+    if seconds < 120:
+        return f"{seconds:g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 # --- log events

@@ -72,6 +72,19 @@ def test_a_restored_copy_is_silenced_by_what_the_docs_say() -> None:
     assert support.state_of(made[2].job_id).cancel_requested_at
 
 
+@pytest.mark.django_db
+def test_pruning_by_hand_deletes_what_the_docs_say() -> None:
+    (block,) = blocks("prune")
+    dead, live = support.make(states.DEAD, failures=1), support.make(states.READY)
+    exec(block.compiled(), {})
+    assert support.status_of(dead.job_id) == states.DEAD, "not old enough"
+    testing.forward_time(31 * 24 * 3600)
+    exec(block.compiled(), {})
+    assert support.status_of(dead.job_id) is None
+    assert not support.attempts_of(dead.job_id)
+    assert support.status_of(live.job_id) == states.READY
+
+
 # --- privileges
 
 

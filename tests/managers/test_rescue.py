@@ -1,11 +1,12 @@
 """rescue and rescue_worker: a lost attempt is charged and seen; a live lease is never touched."""
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 
-from django_pgqueue import sql
+from django_pgqueue import leases, maintenance, sql
 from django_pgqueue.models import Job
 from tests.support import (
     DONE,
@@ -49,7 +50,7 @@ def test_a_lease_that_is_over_is_rescued_and_the_attempt_is_charged() -> None:
     job_id = make("running", lease=OVER).job_id
     claimed_at = state_of(job_id).claimed_at
     (row,) = Job.objects.rescue(limit=10, server_up=0.0)
-    assert row == (job_id, "scheduled", 1, WORKER.worker_id)
+    assert row == (job_id, "scheduled", 1, WORKER.worker_id, "tests.tasks.ok", "default")
     (attempt,) = attempts_of(job_id)
     assert (attempt.outcome, attempt.number, attempt.worker_id) == ("lost", 1, WORKER.worker_id)
     assert (attempt.started_at, attempt.host, attempt.pid) == (claimed_at, "", None)
@@ -276,7 +277,22 @@ def test_rescue_worker_tells_the_status_and_whose_the_jobs_were() -> None:
     rows = Job.objects.rescue_worker(
         [released(spent.fence), released(waiting.fence, started_ago=None)], worker=WORKER
     )
-    assert sorted(rows) == [(spent.job_id, "dead", 1, "worker-1"), (waiting.job_id, "ready", 0, "worker-1")]
+    assert sorted(rows) == [
+        (spent.job_id, "dead", 1, "worker-1", "tests.tasks.ok", "default"),
+        (waiting.job_id, "ready", 0, "worker-1", None, None),
+    ]
+
+
+def test_the_log_line_names_task_and_queue(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", logger="django_pgqueue")
+    (expired,) = running(lease=OVER, queue="emails")
+    maintenance.rescue(None, server_up=0.0)
+    (lost,) = running(queue="emails")
+    leases.give_back([(lost.fence, time.monotonic())], worker=WORKER, reason="died", connection=None)
+    for record, job_id in zip(caplog.records, (expired.job_id, lost.job_id), strict=True):
+        said = {"job": job_id, "task": "tests.tasks.ok", "queue": "emails"}
+        assert record.event == "rescued"
+        assert said.items() <= record.fields.items()
 
 
 def test_a_poison_job_takes_no_prefetched_neighbours_budget() -> None:
