@@ -83,13 +83,14 @@ def browser(arguments: list[str]) -> int:
 
 
 def lint(arguments: list[str]) -> int:
-    """Check format, style, types and migrations; all four even if one fails."""
+    """Check format, style, types and migrations; all even if one fails."""
     python = environment(CACHE / "tools", *TOOLS)
     migrations = ["makemigrations", "--check", "--dry-run", "--settings=tests.settings"]
     checks: dict[str, Callable[[], int]] = {
         "ruff check": lambda: run(python, "-m", "ruff", "check", *arguments),
         "ruff format": lambda: run(python, "-m", "ruff", "format", "--check"),
         "mypy": lambda: run(python, "-m", "mypy"),
+        "pyright": lambda: run(python, "-m", "pyright", "--pythonpath", str(python)),
         "missing migrations": lambda: run(
             python, "-m", "devtools.postgres", str(python), "-m", "django", *migrations
         ),

@@ -15,7 +15,7 @@ class PgQueueConfig(AppConfig):
     def ready(self) -> None:
         """Register what Django would not find by itself."""
         # Django registers the checks and signal receivers of its Tasks API only when that is imported.
-        from . import compat  # noqa: F401, PLC0415
+        from . import compat  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport] - for what it does
         from .checks import check_admin  # noqa: PLC0415
 
         checks.register(check_admin)

@@ -86,7 +86,8 @@ class PgQueueBackend(BaseTaskBackend):
         Raises InvalidTask for a bad task, InvalidArguments (a ValueError) or TypeError for arguments
         that cannot be stored; both before any SQL.
         """
-        result: TaskResult[P, R] = self.enqueue_many([(task, args, kwargs)])[0]
+        results: list[Any] = self.enqueue_many([(task, args, kwargs)])
+        result: TaskResult[P, R] = results[0]
         return result
 
     async def aenqueue(

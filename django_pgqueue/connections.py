@@ -10,7 +10,7 @@ import os
 import random
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -66,7 +66,7 @@ class PrivateConnection:
         self.generation = 0
 
     @contextmanager
-    def hot(self) -> Iterator[psycopg.Connection[Any]]:
+    def hot(self) -> Generator[psycopg.Connection[Any]]:
         """A transaction in which the hot statements get their plans.
 
         Raises psycopg.Error; after any error but ``ROW_ERRORS`` the connection has been closed and
@@ -77,7 +77,7 @@ class PrivateConnection:
             yield connection
 
     @contextmanager
-    def guarded(self) -> Iterator[psycopg.Connection[Any]]:
+    def guarded(self) -> Generator[psycopg.Connection[Any]]:
         """The connection, outside any transaction, with the watchdog on."""
         self._busy_since = time.monotonic()
         try:
@@ -174,7 +174,7 @@ class PrivateConnection:
 def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connection[Any]:
     """Return a new autocommit psycopg connection made from Django's settings for ``alias``."""
     wrapper = connections[alias]
-    params = dict(wrapper.get_connection_params())
+    params: dict[str, Any] = dict(wrapper.get_connection_params())
     for key in ("cursor_factory", "context", "prepare_threshold"):
         params.pop(key, None)
     params = {**_NETWORK, "application_name": f"django_pgqueue {name}", **params}

@@ -62,8 +62,10 @@ class GuardedQuerySet(models.QuerySet[Any]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
 
-class GuardedManager(models.Manager.from_queryset(GuardedQuerySet)):
+class GuardedManager(models.Manager[Any]):
     """The manager of the models that have no verbs of their own."""
+
+    _queryset_class = GuardedQuerySet  # what from_queryset() sets, in a form that has a type
 
 
 class GuardedModel(models.Model):

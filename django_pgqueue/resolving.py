@@ -8,13 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.core.signals import setting_changed
 
-from .compat import Task
+from .compat import AnyTask, Task
 from .exceptions import UnknownTask
 from .models import Job
 from .tasks import PgQueueTask
 
 
-def resolve_task(path: str) -> Task:
+def resolve_task(path: str) -> AnyTask:
     """Return the task at a dotted path, or at the path that ``task_aliases`` gives for a renamed one.
 
     Raises UnknownTask when this code has no such module or attribute or when it is not a task;
@@ -43,7 +43,7 @@ setting_changed.connect(_forget_aliases)
 
 
 @lru_cache(maxsize=4096)
-def _import_task(path: str) -> Task:
+def _import_task(path: str) -> AnyTask:
     module_path, _, name = path.rpartition(".")
     if not module_path:
         raise UnknownTask(f"no worker knows this task: {path} is not a dotted path")
@@ -62,7 +62,7 @@ def _import_task(path: str) -> Task:
     return found
 
 
-def task_of(job: Job) -> Task:
+def task_of(job: Job) -> AnyTask:
     """Return the task of a job with the options of its enqueueing.
 
     A path that this code does not have gives a stand-in, so that a result can be read anywhere.
@@ -74,12 +74,12 @@ def task_of(job: Job) -> Task:
     return bound_task(task, job.backend, job.queue, job.priority, job.run_after)
 
 
-def bound_task(task: Task, backend: str, queue: str, priority: int, run_after: datetime | None) -> Task:
+def bound_task(task: AnyTask, backend: str, queue: str, priority: int, run_after: datetime | None) -> AnyTask:
     """Return ``task`` with the options that a job was enqueued with; not validated again."""
     wanted = {"backend": backend, "queue_name": queue, "priority": priority, "run_after": run_after}
     if all(getattr(task, name) == value for name, value in wanted.items()):
         return task
-    bound: Task = object.__new__(type(task))
+    bound: AnyTask = object.__new__(type(task))
     for name in type(task).__dataclass_fields__:
         object.__setattr__(bound, name, getattr(task, name))
     for name, value in wanted.items():
@@ -87,7 +87,7 @@ def bound_task(task: Task, backend: str, queue: str, priority: int, run_after: d
     return bound
 
 
-def stand_in(job: Job) -> Task:
+def stand_in(job: Job) -> AnyTask:
     """Return a task that has a path but no code; calling it raises UnknownTask."""
 
     def missing(*args: Any, **kwargs: Any) -> Any:

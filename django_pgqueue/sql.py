@@ -742,8 +742,8 @@ SELECT low FROM probe WHERE low >= high
 # --- wake-up ---------------------------------------------------------------------------------------
 
 CHANNEL = "django_pgqueue"
-LOCK_CLASS = 1_346_850_129
-"""First key of the advisory locks that say "somebody sleeps on this queue"."""
+LOCK_CLASS = "1346850129"
+"""First key of the advisory locks that say "somebody sleeps on this queue", as it stands in a statement."""
 
 # A sleeping worker holds the key shared; whoever fails to get it exclusively wakes the sleepers.
 # A worker that serves any queue sleeps on '*'.

@@ -72,10 +72,10 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imports_of(module: str) -> set[str]:
-    """Return the modules of this package that a module imports, wherever in it."""
+    """Return the modules of this package that a module imports when it runs, wherever in it."""
     package = module if path_of(module).name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
-    for node in ast.walk(tree_of(path_of(module))):
+    for node in _run(tree_of(path_of(module))):
         if isinstance(node, ast.Import):
             found |= {_inside(alias.name) for alias in node.names if _is_ours(alias.name)}
         elif isinstance(node, ast.ImportFrom):
@@ -84,6 +84,16 @@ def imports_of(module: str) -> set[str]:
                 names = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}
                 found |= {name if name in modules() else base for name in names}
     return found - {module}
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes but those beneath ``if TYPE_CHECKING``."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from (below for branch in node.orelse for below in (branch, *_run(branch)))
+        else:
+            yield node
+            yield from _run(node)
 
 
 def _base(node: ast.ImportFrom, package: str) -> str | None:

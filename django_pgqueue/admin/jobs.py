@@ -1,6 +1,6 @@
 """The ModelAdmin of jobs: puts the rooms of this package together."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
@@ -27,8 +27,14 @@ from .repairs import CANCEL, MOST_AT_ONCE, REPAIRS, RETRY, RUN_NOW, Repair, carr
 MAX_ID = 2**63 - 1
 
 
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[Job]
+else:  # not generic at run time
+    _ModelAdmin = admin.ModelAdmin
+
+
 @admin.register(Job)
-class JobAdmin(admin.ModelAdmin):
+class JobAdmin(_ModelAdmin):
     """Jobs to look at; to change only through Retry, Cancel and Run now."""
 
     list_display = COLUMNS
@@ -81,7 +87,8 @@ class JobAdmin(admin.ModelAdmin):
         return self._may(request, RUN_NOW)
 
     def _may(self, request: HttpRequest, repair: Repair) -> bool:
-        return self.has_view_permission(request) and request.user.has_perm(repair.codename)
+        user: Any = request.user  # whatever model the project has for it
+        return self.has_view_permission(request) and bool(user.has_perm(repair.codename))
 
     # --- the list
 

@@ -6,7 +6,7 @@ rows are fetched for the page that is shown.
 
 from collections.abc import Sequence
 from heapq import merge
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.paginator import Page, Paginator
 from django.utils.functional import cached_property
@@ -16,7 +16,13 @@ LIMIT = 2_000
 """Forty pages.  A longer look makes PostgreSQL read whole indexes where a walk along one would do."""
 
 
-class BoundedPaginator(Paginator):
+if TYPE_CHECKING:
+    _Paginator = Paginator[Any]
+else:  # not generic at run time
+    _Paginator = Paginator
+
+
+class BoundedPaginator(_Paginator):
     """A Paginator that looks no further than ``LIMIT`` rows; filters reach those behind."""
 
     object_list: Any
@@ -41,7 +47,7 @@ class BoundedPaginator(Paginator):
         """Return whether there are rows behind the last page."""
         return len(self.keys) > LIMIT
 
-    def page(self, number: int | str) -> Page:
+    def page(self, number: int | str) -> Page[Any]:
         """Return a page; its rows are fetched by key when they are used."""
         number = self.validate_number(number)
         start = (number - 1) * self.per_page

@@ -26,7 +26,7 @@ def forward_time(by: float | timedelta, *, backend: str = "default") -> None:
     if not 0 <= seconds <= LONGEST:
         raise ValueError(f"forward_time({by!r}): time can pass by 0 to {LONGEST:.0f} seconds.")
     # Django has no public name for "setup_test_environment() has been called".
-    if not hasattr(utils._TestState, "saved_data"):
+    if not hasattr(utils._TestState, "saved_data"):  # pyright: ignore[reportPrivateUsage]
         raise RuntimeError(
             "forward_time() changes the stored times of all jobs and works in tests only: "
             "django.test.utils.setup_test_environment() has not been called in this process."

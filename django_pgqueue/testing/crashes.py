@@ -9,14 +9,14 @@ attempt is ended as lost by the verb that a supervisor uses.
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Literal
 from unittest import mock
 
-from ..compat import Task
+from ..compat import AnyTask
 
 
 class WorkerDied(BaseException):
@@ -46,7 +46,7 @@ _running: list[Running] = []
 
 
 @contextmanager
-def running(task_path: str) -> Iterator[Running]:
+def running(task_path: str) -> Generator[Running]:
     """Let crashes reach the task that runs inside the block."""
     now = Running(task_path)
     _running.append(now)
@@ -75,9 +75,9 @@ def worker_dies(
     *,
     before: str | None = None,
     after: str | None = None,
-    task: Task | None = None,
+    task: AnyTask | None = None,
     times: int | None = 1,
-) -> Iterator[Crash]:
+) -> Generator[Crash]:
     """Let the worker die while ``run_jobs`` runs a job inside the block.
 
     ``at="start"``: the job has been started, the task has not done anything.  ``at="end"`` (the default):

@@ -3,7 +3,7 @@
 Every job counts, whatever became of it since; ``job.state.status`` tells.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.models import Max
 
 from .. import sql
-from ..compat import Task, normalize_json
+from ..compat import AnyTask, normalize_json
 from ..enqueueing import aware
 from ..models import Job
 from ..tasks import Call
@@ -28,7 +28,7 @@ _TOLERANCE = timedelta(seconds=1)
 class _Wanted:
     """What a job must be like; None stands for anything."""
 
-    task: Task | None
+    task: AnyTask | None
     values: Mapping[str, Any]
     run_after: datetime | timedelta | None
 
@@ -52,7 +52,7 @@ class _Wanted:
         return " ".join([text, *values])
 
 
-def enqueued_jobs(task: Task | None = None, *, backend: str | None = None) -> list[Job]:
+def enqueued_jobs(task: AnyTask | None = None, *, backend: str | None = None) -> list[Job]:
     """Return the jobs of an alias in the order of enqueueing, those of one task if it is given.
 
     ``backend`` is the task's own by default.
@@ -77,7 +77,7 @@ class Like(TypedDict, total=False):
 
 
 def assert_enqueued(
-    task: Task | Call[Any], *, count: int | None = None, backend: str | None = None, **like: Unpack[Like]
+    task: AnyTask | Call[Any], *, count: int | None = None, backend: str | None = None, **like: Unpack[Like]
 ) -> list[Job]:
     """Return the jobs of ``task`` that are as described; raises AssertionError when there are none.
 
@@ -88,7 +88,7 @@ def assert_enqueued(
 
 
 def assert_not_enqueued(
-    task: Task | Call[Any] | None = None, *, backend: str | None = None, **like: Unpack[Like]
+    task: AnyTask | Call[Any] | None = None, *, backend: str | None = None, **like: Unpack[Like]
 ) -> None:
     """Raise AssertionError when a job of this task (or call, or of any task) was enqueued."""
     _check(_wanted(task, like), backend, 0, after=0)
@@ -96,8 +96,8 @@ def assert_not_enqueued(
 
 @contextmanager
 def assert_enqueues(
-    task: Task | Call[Any], *, count: int | None = None, backend: str | None = None, **like: Unpack[Like]
-) -> Iterator[list[Job]]:
+    task: AnyTask | Call[Any], *, count: int | None = None, backend: str | None = None, **like: Unpack[Like]
+) -> Generator[list[Job]]:
     """Assert that the block enqueues such jobs; see ``assert_enqueued``.
 
     The list that the block gets holds the jobs afterwards.  Enqueueing that found a live job of the same
@@ -110,7 +110,7 @@ def assert_enqueues(
     jobs += _check(wanted, backend, count, after=last)
 
 
-def _wanted(task: Task | Call[Any] | None, like: Like) -> _Wanted:
+def _wanted(task: AnyTask | Call[Any] | None, like: Like) -> _Wanted:
     values: dict[str, Any] = dict(like)
     unknown = set(values) - set(Like.__annotations__)
     if unknown:
@@ -140,7 +140,7 @@ def _check(wanted: _Wanted, backend: str | None, count: int | None, *, after: in
     )
 
 
-def _instead(task: Task | None, backend: str | None, after: int) -> str:
+def _instead(task: AnyTask | None, backend: str | None, after: int) -> str:
     jobs = list(_rows(task, backend).filter(pk__gt=after).order_by("pk")[: SHOWN + 1])
     lines = ["Enqueued were:" if jobs else "Nothing was enqueued."]
     lines += [f"  {_line(job)}" for job in jobs[:SHOWN]]
@@ -187,12 +187,12 @@ def _aware(moment: datetime) -> datetime:
     return aware(moment) or moment
 
 
-def _jobs(task: Task | None, backend: str | None, after: int) -> list[Job]:
+def _jobs(task: AnyTask | None, backend: str | None, after: int) -> list[Job]:
     jobs = _rows(task, backend).filter(pk__gt=after).order_by("pk")
     return list(jobs.filter(task_path=task.module_path) if task is not None else jobs)
 
 
-def _rows(task: Task | None, backend: str | None) -> Any:
+def _rows(task: AnyTask | None, backend: str | None) -> Any:
     alias = backend or (task.backend if task is not None else "default")
     database = queue_backend(alias).settings.database
     return Job.objects.using(database).select_related("state").filter(backend=alias)

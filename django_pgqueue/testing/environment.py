@@ -61,5 +61,5 @@ def _tasks() -> dict[str, Any]:
 def is_allowed(connection: Any) -> bool:
     """True for a PostgreSQL database that the running test may use."""
     # TestCase.databases shows nowhere else; an alias it leaves out may have no test database at all.
-    forbidden = isinstance(connection.connect, testcases._DatabaseFailure)
+    forbidden = isinstance(connection.connect, testcases._DatabaseFailure)  # pyright: ignore[reportPrivateUsage]
     return connection.vendor == "postgresql" and not forbidden

@@ -35,7 +35,7 @@ class InlineExecution(Execution):
         return self._ask().cancel_requested
 
     @cancel_requested.setter
-    def cancel_requested(self, value: bool) -> None: ...
+    def cancel_requested(self, value: bool) -> None: ...  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def lease_lost(self) -> bool:
@@ -43,7 +43,7 @@ class InlineExecution(Execution):
         return leases.is_lost(self._ask())
 
     @lease_lost.setter
-    def lease_lost(self, value: bool) -> None: ...
+    def lease_lost(self, value: bool) -> None: ...  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def store_progress(self) -> None:
         """Write what the task last reported."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from ..compat import Task, TaskResult
+from ..compat import AnyResult, AnyTask, TaskResult
 from ..storable import safe_str
 
 
@@ -24,7 +24,7 @@ class RanJob:
     outcome: str
     status: str
     error: BaseException | None
-    result: TaskResult
+    result: AnyResult
 
     def __str__(self) -> str:
         text = f"#{self.job_id} {self.task_path} attempt {self.attempt}: {self.outcome}"
@@ -73,11 +73,11 @@ class JobRun(Sequence[RanJob]):
         return [ran.error for ran in self._ran if ran.error is not None]
 
     @property
-    def results(self) -> list[TaskResult]:
+    def results(self) -> list[AnyResult]:
         """The results in order."""
         return [ran.result for ran in self._ran]
 
-    def of(self, task: Task | str | Any) -> "JobRun":
+    def of(self, task: AnyTask | str | Any) -> "JobRun":
         """Return the attempts of one task, or of one job when a TaskResult is given."""
         if isinstance(task, TaskResult):
             return JobRun([ran for ran in self._ran if ran.result.id == task.id])

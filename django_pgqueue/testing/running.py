@@ -5,7 +5,7 @@ the signals in between.  Only the surroundings differ: see ``transactions``.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 from unittest import mock
@@ -195,7 +195,7 @@ class _InlineWorker:
         )
 
 
-_OUTCOMES = {
+_OUTCOMES: Mapping[type[Any], str] = {
     pipeline.Complete: states.SUCCEEDED,
     pipeline.Fail: states.FAILED,
     pipeline.PutOff: states.SNOOZED,
@@ -208,7 +208,7 @@ def _attempt(execution: InlineExecution) -> Any:
     pipeline.prepare(execution)
     _announce("task_started", execution)
     crashes.reach("start")
-    if not iscoroutinefunction(execution.task.func):  # type: ignore[union-attr]
+    if not iscoroutinefunction(execution.task.func):  # type: ignore[union-attr]  # prepared
         return pipeline.call(execution)
     value, error = async_to_sync(_awaited)(execution)
     if error is not None:
@@ -225,7 +225,7 @@ async def _awaited(execution: InlineExecution) -> Contained:
 
 
 def _announce(name: str, execution: InlineExecution) -> None:
-    backend = type(execution.task.get_backend())  # type: ignore[union-attr]
+    backend = type(execution.task.get_backend())  # type: ignore[union-attr]  # prepared
     announcements.send(name, sender=backend, task_result=execution.result)
 
 

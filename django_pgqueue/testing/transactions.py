@@ -9,7 +9,7 @@ Connections that are in no transaction keep their autocommit; one that the task 
 """
 
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
@@ -57,7 +57,7 @@ def call_as_worker(function: Callable[[], Any]) -> Contained:
 
 
 @contextmanager
-def _savepoint(connection: Any) -> Iterator[None]:
+def _savepoint(connection: Any) -> Generator[None]:
     block = transaction.atomic(using=connection.alias)
     block._from_testcase = True  # or the task could open no durable block
     with _kept_open(connection), block:
@@ -71,7 +71,7 @@ def _savepoint(connection: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _kept_open(connection: Any) -> Iterator[None]:
+def _kept_open(connection: Any) -> Generator[None]:
     connection.close = lambda: None
     try:
         yield

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from django.db import connections
 
 from .. import sql
 from ..backend import PgQueueBackend
-from ..compat import TaskResult
+from ..compat import AnyResult
 from ..connections import connect
 from ..models import Job, JobState
 from ..states import LIVE, READY, RUNNING
@@ -77,7 +77,7 @@ class WorkerProcess:
         """True while the worker runs."""
         return self._process.poll() is None
 
-    def wait(self, *results: TaskResult, timeout: float = 15.0) -> None:
+    def wait(self, *results: AnyResult, timeout: float = 15.0) -> None:
         """Block until these jobs have ended, and refresh the results; without any, until nothing is due.
 
         Raises WorkerFailed when that takes more than ``timeout`` seconds or when the worker ends before.
@@ -189,7 +189,7 @@ def run_worker(
     poll: float = 0.1,
     grace: float = 5.0,
     settings: Mapping[str, Any] | None = None,
-) -> Iterator[WorkerProcess]:
+) -> Generator[WorkerProcess]:
     """Run a real worker while the block runs; times in seconds.
 
     It starts with the project's settings module, on the databases of the test, and with mail kept in

@@ -158,7 +158,7 @@ class Engine:
             pass
 
     def _accept(self, item: Execution | None) -> None:
-        if item is WAKE:
+        if item is None:  # WAKE
             self._look_at = 0.0
             return
         self._in_runners -= 1

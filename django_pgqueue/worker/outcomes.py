@@ -28,7 +28,7 @@ def log_outcome(execution: Execution, answer: Answer) -> None:
         if logger.isEnabledFor(logging.DEBUG):  # building the line costs more than many a task
             log("succeeded", logging.DEBUG, **fields_of(execution))
         return
-    fields = fields_of(execution) | {"status": answer.status}
+    fields: dict[str, Any] = fields_of(execution) | {"status": answer.status}
     if isinstance(decision, Fail):
         _log_failure(decision, answer.status, fields)
     elif isinstance(decision, Unknown):

@@ -21,7 +21,7 @@ from django.db import connections
 
 from .. import announcements
 from .. import execution as pipeline
-from ..compat import TaskResult
+from ..compat import AnyResult
 from ..events import log
 from ..exceptions import TaskTimeout
 from ..execution import Execution
@@ -31,7 +31,7 @@ from .board import Board
 SOFT_STOP_GRACE = 5.0
 """Seconds that a task has to end after its timeout before its whole process is replaced."""
 
-Finished = tuple[Execution, TaskResult]
+Finished = tuple[Execution, AnyResult]
 
 
 class TaskThread:
@@ -164,7 +164,7 @@ class Runners:
         cleanup.before_task()
         if not self._prepare(execution):
             return
-        if iscoroutinefunction(execution.task.func):  # type: ignore[union-attr]
+        if iscoroutinefunction(execution.task.func):  # type: ignore[union-attr]  # prepared
             self._loop.submit(execution)
             return
         decision = self._run_sync(thread, execution)
@@ -222,7 +222,7 @@ class Runners:
 
 
 def _send(name: str, execution: Execution, result: Any) -> None:
-    backend = type(execution.task.get_backend())  # type: ignore[union-attr]
+    backend = type(execution.task.get_backend())  # type: ignore[union-attr]  # prepared
     announcements.send(name, sender=backend, task_result=result)
 
 

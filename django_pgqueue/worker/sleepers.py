@@ -11,6 +11,7 @@ import os
 import select
 import time
 from collections.abc import Sequence
+from typing import LiteralString
 
 import psycopg
 
@@ -103,7 +104,7 @@ class Sleepers:
     def _somebody_sleeps(self) -> bool:
         return any(board.get("state") == LIVE and board.get("sleeping") for board in self.boards)
 
-    def _lock(self, statement: str) -> None:
+    def _lock(self, statement: LiteralString) -> None:
         with self.connection.guarded() as raw:
             for queue in self._queues:
                 raw.execute(statement, {"queue": queue})

@@ -22,14 +22,14 @@ def pause(times: int) -> float:
 
 def decide(executions: Iterable[Execution], *, patience: float, connection: Any) -> None:
     """Settle what becomes of the executions among these whose task is unknown: later, or never."""
-    puzzled = {e.job.job_id: e for e in executions if isinstance(e.decision, Unknown)}
+    puzzled = {e.job.job_id: (e, e.decision) for e in executions if isinstance(e.decision, Unknown)}
     if not puzzled:
         return
     since = Job.objects.unknown_since(list(puzzled), exception_class=UNKNOWN_TASK, connection=connection)
-    for job_id, execution in puzzled.items():
+    for job_id, (execution, unknown) in puzzled.items():
         seconds, times = since.get(job_id, (0.0, 0))
         if seconds < patience:
-            execution.decision = replace(execution.decision, delay=pause(times))
+            execution.decision = replace(unknown, delay=pause(times))
         else:
-            message = f"{execution.decision.message}; no worker knew it for {seconds:.0f} s"
+            message = f"{unknown.message}; no worker knew it for {seconds:.0f} s"
             execution.decision = Fail(0.0, True, UNKNOWN_TASK, message, message, UNKNOWN_TASK[-32:])
