@@ -9,6 +9,7 @@
     python3 dev.py clients [NAME...] published packages that use a Tasks backend, each in its own environment
     python3 dev.py slow [ARGS]       the tests marked slow
     python3 dev.py browser [ARGS]    the tests marked browser (needs chromium and chromedriver)
+    python3 dev.py bench [ARGS]      benchmarks: a short selection, or what ARGS say (bench --help)
 
 Environments are made inside this folder (.venv, .cache) from the newest Python found. A private PostgreSQL is
 started for each command and removed afterwards; set DATABASE_URL to use a server of your own.

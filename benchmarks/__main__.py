@@ -1,8 +1,8 @@
 """The command: ``python -m benchmarks NAME [--vs PEERS] [--runs N] [--size N | --short] [--json FILE]``.
 
-NAME is a benchmark, or ``all``. The server is an embedded one, durable, or the one that DATABASE_URL names;
-each measurement gets a database of its own there. Peers get environments of their own under .cache/, of the
-newest versions.
+NAME is a benchmark, ``all``, or ``brief`` for those that say most. The server is an embedded one, durable, or
+the one that DATABASE_URL names; each measurement gets a database of its own there. Peers get environments of
+their own under .cache/, of the newest versions.
 """
 
 import argparse
@@ -20,21 +20,23 @@ from benchmarks.core.lanes import CannotRun
 from benchmarks.suite.registry import BENCHMARKS
 
 RUNS = 5
+BRIEF = ("drain", "drain-processes", "enqueue", "enqueue-many", "latency", "claim-plan")
+SELECTIONS = {"all": tuple(BENCHMARKS), "brief": BRIEF}
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run benchmarks; return the exit status."""
     chosen = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    names = list(BENCHMARKS) if chosen.name == "all" else [chosen.name]
+    names = SELECTIONS.get(chosen.name, (chosen.name,))
     with databases() as made:
         peers, failures = prepared([PEERS[name] for name in chosen.vs], made)
         for name in names:
             outcome = run(BENCHMARKS[name], made, chosen, peers, failures)
             say("\n".join(results.lines_of(outcome)))
             if chosen.json:
-                folder = chosen.name == "all"
-                results.write(outcome, chosen.json / f"{name}.json" if folder else chosen.json)
+                several = chosen.name in SELECTIONS
+                results.write(outcome, chosen.json / f"{name}.json" if several else chosen.json)
     return 0
 
 
@@ -73,9 +75,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument(
-        "name", choices=[*BENCHMARKS, "all"], metavar="NAME", help=", ".join([*BENCHMARKS, "all"])
-    )
+    names = [*BENCHMARKS, *SELECTIONS]
+    made.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))
     made.add_argument(
         "--vs", type=peer_names, default=[], metavar="PEERS", help=f"of {', '.join(PEERS)}, or all"
     )

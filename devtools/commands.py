@@ -35,6 +35,7 @@ def main(arguments: Sequence[str], usage: str) -> NoReturn:
         "clients": clients,
         "slow": slow,
         "browser": browser,
+        "bench": bench,
     }
     name, *rest = arguments or ["help"]
     if name in ("help", "-h", "--help"):
@@ -82,6 +83,11 @@ def browser(arguments: list[str]) -> int:
     return _marked("browser", environment(CACHE / "tools", *TOOLS), arguments)
 
 
+def bench(arguments: list[str]) -> int:
+    """Run benchmarks; without arguments a few of them, with small sizes."""
+    become(environment(main_directory()), "-m", "benchmarks", *(arguments or ["brief", "--short"]))
+
+
 def lint(arguments: list[str]) -> int:
     """Check format, style, types and migrations; all even if one fails."""
     python = environment(CACHE / "tools", *TOOLS)
@@ -91,6 +97,7 @@ def lint(arguments: list[str]) -> int:
         "ruff format": lambda: run(python, "-m", "ruff", "format", "--check"),
         "mypy": lambda: run(python, "-m", "mypy"),
         "pyright": lambda: run(python, "-m", "pyright", "--pythonpath", str(python)),
+        "types of users' code": lambda: run(python, "-m", "devtools.snippets"),
         "missing migrations": lambda: run(
             python, "-m", "devtools.postgres", str(python), "-m", "django", *migrations
         ),

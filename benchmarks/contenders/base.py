@@ -40,6 +40,7 @@ class Place:
     environ: dict[str, str]
     marks: marks.Marks
     connection: psycopg.Connection[Any] | None
+    database: str = ""
     postmaster: int | None = None
 
     def work(self, processes: int = 1) -> Workers:
@@ -123,7 +124,7 @@ class Contender:
 
         ``fill`` is a name and SQL that puts further rows into the template.
         """
-        with _marks(jobs + more) as seen:
+        with marked(jobs + more) as seen:
             name = f"{self.name.replace('-', '_')}{self.tag(configuration)}"
             environ = self.environ(configuration, seen, options or {})
 
@@ -139,7 +140,7 @@ class Contender:
             connection = databases.connect(run)
             try:
                 made = marks.Marks(seen)
-                yield Place(self, configuration, environ, made, connection, databases.postmaster)
+                yield Place(self, configuration, environ, made, connection, run, databases.postmaster)
             finally:
                 connection.close()
                 databases.drop(run)
@@ -161,7 +162,7 @@ class Contender:
 
 
 @contextmanager
-def _marks(jobs: int) -> Iterator[Path]:
+def marked(jobs: int) -> Iterator[Path]:
     """Make a file of marks, in memory where the system has a place for that."""
     memory = Path("/dev/shm")
     where = memory if os.access(memory, os.W_OK) else None

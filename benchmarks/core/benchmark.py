@@ -61,7 +61,7 @@ def measure(
     outcome = race(lanes, runs, benchmark.unit, say)
     outcome.failures.update(failures or {})
     for peer in setting.peers:
-        versions |= {f"{peer.name}: {name}": version for name, version in peer.versions().items()}
+        versions[peer.name] = version_of(peer)
     pairs = benchmark.pairs(setting) if benchmark.pairs else [(p.name, OURS, p.name) for p in setting.peers]
     return result(
         name=benchmark.name,
@@ -78,6 +78,13 @@ def measure(
         durable=facts.is_durable(versions),
         **(benchmark.finish(outcome) if benchmark.finish else {}),
     )
+
+
+def version_of(peer: Contender) -> str:
+    """Return a peer's version, and in brackets those of what it runs on."""
+    (_, own), *others = peer.versions().items()
+    below = ", ".join(f"{name} {version}" for name, version in others)
+    return f"{own} ({below})" if below else own
 
 
 def lanes_of(contenders: Sequence[Contender], once: Callable[[Contender], Sample]) -> list[Lane]:

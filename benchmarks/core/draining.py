@@ -7,6 +7,7 @@ none that waits or runs. Of a larger queue of which only a part is watched, unti
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from benchmarks.contenders.base import Place
 from benchmarks.core import statistics
@@ -111,6 +112,15 @@ def _readings(place: Place) -> dict[str, float]:
 
 
 COMMITS = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+
+
+def curve(samples: Sequence[tuple[float, int]], parts: int = 20) -> list[list[float]]:
+    """Return, for equal parts of the jobs, how many had started at the part's end and the rate in it."""
+    jobs = samples[-1][1]
+    ends = [jobs * part / parts for part in range(parts + 1)]
+    return [
+        [round(high), round(statistics.rate_between(samples, low, high), 1)] for low, high in pairwise(ends)
+    ]
 
 
 def tenths(samples: Sequence[tuple[float, int]]) -> tuple[float, float]:

@@ -12,13 +12,19 @@ _IDS = f"nextval(pg_get_serial_sequence('{sql.JOB}', 'id'))"
 
 
 def ready(count: int) -> str:
-    """Return SQL for no-op jobs that wait behind all others."""
+    """Return SQL for jobs that wait behind all others; nobody runs them."""
     return _fill(count, status="ready", position=f"nextval('{sql.POSITION}')", priority=0)
 
 
 def scheduled(count: int) -> str:
     """Return SQL for jobs of the highest priority that are due tomorrow."""
     return _fill(count, status="scheduled", priority=100, run_at="now() + interval '1 day'")
+
+
+def due_at(count: int, moment: float) -> str:
+    """Return SQL for no-op jobs with numbers from 0 on that are due at a moment of ``time.time()``."""
+    due, numbered = f"to_timestamp({moment})", "format('[%s]', row_number() OVER (ORDER BY id) - 1)::json"
+    return _fill(count, status="scheduled", run_at=due, task="benchmarks.tasks.nothing", arguments=numbered)
 
 
 def succeeded(count: int, ago: str = "1 hour") -> str:
@@ -46,6 +52,8 @@ def _fill(
     attempts: int = 0,
     run_at: str = "now()",
     finished: bool = False,
+    task: str = "benchmarks.tasks.ignored",
+    arguments: str = "'[]'",
 ) -> str:
     """Return SQL; the ids are left in a temporary table for what else belongs to an ended job."""
     run_after = run_at if status == "scheduled" else "NULL"
@@ -55,7 +63,7 @@ def _fill(
         CREATE TEMP TABLE filled AS SELECT {_IDS} AS id FROM generate_series(1, {count});
         INSERT INTO {sql.JOB} (id, backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
                                metadata, max_attempts, backoff_base, backoff_cap)
-        SELECT id, 'default', 'benchmarks.tasks.ignored', '[]', '{{}}', 'default', {priority}, {run_after},
+        SELECT id, 'default', '{task}', {arguments}, '{{}}', 'default', {priority}, {run_after},
                now(), '{{}}', 5, 5, 3600
         FROM filled;
         INSERT INTO {sql.STATE} (job_id, queue, priority, status, position, run_at, attempts,

@@ -40,6 +40,7 @@ def memory(setting: Setting, contender: Contender) -> Sample:
             "rss_end_mb": points[-1][1],
             "rss_slope_mb_per_100k": slope(later),
             "rate": drained.rate,
+            "curve": [[jobs, round(resident, 2)] for jobs, resident in points[:: max(len(points) // 50, 1)]],
         },
     )
 

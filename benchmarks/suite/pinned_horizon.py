@@ -36,6 +36,7 @@ def pinned(setting: Setting, contender: Contender) -> Sample:
         "first_tenth_jobs_per_s": first,
         "last_tenth_jobs_per_s": last,
         "jobs": drained.jobs,
+        "curve": draining.curve(drained.samples),
         **(claims.facts() if claims else {}),
     }
     return Sample(last / first, facts)

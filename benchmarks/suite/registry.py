@@ -7,11 +7,16 @@ from benchmarks.suite import (
     drain,
     drain_processes,
     enqueue,
+    enqueue_concurrent,
     enqueue_many,
     idle,
     latency,
     memory,
+    mixed_durations,
     pinned_horizon,
+    retention,
+    scale_out,
+    scheduled_mass,
 )
 
 MODULES = (
@@ -19,11 +24,16 @@ MODULES = (
     drain_processes,
     enqueue,
     enqueue_many,
+    enqueue_concurrent,
     latency,
     backlog,
     pinned_horizon,
+    scheduled_mass,
+    retention,
     claim_plan,
     idle,
     memory,
+    mixed_durations,
+    scale_out,
 )
 BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}

@@ -48,17 +48,17 @@ def probe(jobs: int, interval: float) -> None:
     common.probe(tasks.probe.enqueue, jobs, interval)
 
 
-def concurrent(sessions: int, jobs: int, seconds: float) -> dict[str, float]:
+def concurrent(sessions: int, jobs: int, seconds: float, first: int) -> dict[str, float]:
     """Enqueue from so many threads, each with a connection of its own, ``jobs`` each; return the time of all.
 
-    The jobs take so many seconds each, so that workers stay busy.
+    The jobs have numbers from ``first`` on and take so many seconds each, so that workers stay busy.
     """
     start = threading.Barrier(sessions + 1)
 
     def session(number: int) -> None:
         connection.ensure_connection()
         start.wait()
-        for job in range(number * jobs, (number + 1) * jobs):
+        for job in range(first + number * jobs, first + (number + 1) * jobs):
             tasks.pause.enqueue(job, time.time(), seconds)
         connection.close()
 
