@@ -146,6 +146,9 @@ def _assigned(name: str, function: ast.FunctionDef) -> Iterator[Place]:
             for target in node.targets:
                 for value in _matched(target, node.value, name):
                     yield value, function
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            for value in _matched(node.target, node.value, name):
+                yield value, function
 
 
 def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:

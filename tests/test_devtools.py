@@ -15,6 +15,7 @@ from devtools.databases import database_url, django_database
 from devtools.environments import ROOT
 from devtools.interpreters import NoInterpreter, choose
 from devtools.postgres import Server, ServerError, server
+from devtools.snippets import SNIPPETS, Place, compare, expected
 from tests.waiting import wait_until
 
 OWNER = """
@@ -116,3 +117,28 @@ def test_no_python_at_all_is_said(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
     with pytest.raises(NoInterpreter, match="install one"):
         choose()
+
+
+# --- what type checkers say about users' code
+
+
+def test_snippets_tell_what_type_checkers_should_have_said() -> None:
+    marked = {Place("a.py", 1): "arg-type", Place("a.py", 2): "call-arg", Place("a.py", 3): "call-arg"}
+    said = {
+        Place("a.py", 1): {"arg-type", "misc"},
+        Place("a.py", 2): {"misc"},
+        Place("a.py", 4): {"operator"},
+    }
+    assert list(compare(marked, said)) == [
+        "a.py:2 must be refused for call-arg, not for misc",
+        "a.py:3 is wrong (call-arg), and passed",
+        "a.py:4 is right, and refused: operator",
+    ]
+    assert list(compare({}, {})) != []
+
+
+def test_snippets_have_marks_for_both_type_checkers() -> None:
+    marks = expected(SNIPPETS, "mypy")
+    lines = [line for path in SNIPPETS.glob("*.py") for line in path.read_text().splitlines()]
+    assert len(marks) == sum("  # error:" in line for line in lines) > 30
+    assert marks.keys() == expected(SNIPPETS, "pyright").keys()
