@@ -56,9 +56,9 @@ BackoffFunction = Callable[[BaseException, Any], float | None]
 def storable_delay(seconds: float) -> float:
     """Return ``seconds`` as a delay that the database can add to a time.
 
-    A negative delay becomes 0 and a long one ``MAX_DELAY``; raises ValueError for NaN.
+    A negative delay becomes 0 and a long one ``MAX_DELAY``; raises ValueError for NaN and infinity.
     """
     seconds = float(seconds)
-    if math.isnan(seconds):
-        raise ValueError("a delay must be a number of seconds, not NaN")
+    if not math.isfinite(seconds):
+        raise ValueError(f"a delay must be a finite number of seconds, not {seconds}")
     return min(max(seconds, 0.0), MAX_DELAY)

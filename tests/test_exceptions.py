@@ -63,6 +63,11 @@ def cancels_itself(reason: str) -> None:
     raise Cancel(reason)
 
 
+@task(backoff=lambda error, result: math.inf)
+def waits_for_ever() -> None:
+    raise LookupError
+
+
 @pytest.mark.django_db
 def test_a_task_that_gives_a_wrong_delay_fails_with_that_error() -> None:
     result = snoozes_for.enqueue(-1)
@@ -104,3 +109,12 @@ def test_the_reason_of_an_earlier_cancel_is_not_that_of_a_later_one() -> None:
     Job.objects.cancel([result.id])
     result.refresh()
     assert [error.traceback for error in result.errors] == ["The job was cancelled."]
+
+
+@pytest.mark.django_db
+def test_a_backoff_that_gives_no_finite_number_is_noted_and_the_default_used() -> None:
+    result = waits_for_ever.enqueue()
+    run_jobs()
+    (attempt,) = attempts_of(int(result.id))
+    assert "the task's backoff raised a delay must be a finite number" in attempt.traceback
+    assert Job.objects.get().state.run_at - attempt.finished_at < timedelta(days=1)
