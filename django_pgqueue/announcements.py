@@ -4,11 +4,17 @@ On Django 6 a library may still listen to the signals of the ``django-tasks`` ba
 A receiver that raises changes nothing for the job.
 """
 
+import logging
 import sys
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from . import compat
 from .events import log_receiver_error
+
+ASK_AGAIN = 1.0
+"""Seconds for which it is remembered whether anybody would hear a line of the log."""
 
 
 def send(name: str, *, sender: type, task_result: Any) -> None:
@@ -17,6 +23,54 @@ def send(name: str, *, sender: type, task_result: Any) -> None:
         for receiver, error in getattr(module, name).send_robust(sender, task_result=task_result):
             if isinstance(error, Exception):
                 log_receiver_error(name, receiver, error, job=task_result.id)
+
+
+class Audience:
+    """Knows whether a signal reaches anybody, so that a worker need not make results that nobody sees.
+
+    Each API has a receiver of its own that logs a line; without other receivers, and where no handler
+    takes that line (as in Django's default LOGGING without DEBUG), a signal is not worth sending.
+    """
+
+    def __init__(self) -> None:
+        self._heard: dict[tuple[str, int], tuple[float, bool]] = {}
+
+    def listens(self, name: str, level: int) -> bool:
+        """Return whether to send the signal ``name``, whose own log line would be of ``level``."""
+        key, now = (name, level), time.monotonic()
+        modules = _signal_modules()
+        if any(_has_others(module, name) for module in modules):
+            return True
+        asked_at, heard = self._heard.get(key, (float("-inf"), False))
+        if now - asked_at > ASK_AGAIN:
+            heard = any(is_heard(module.logger, level) for module in modules)
+            self._heard[key] = (now, heard)
+        return heard
+
+
+def _has_others(module: Any, name: str) -> bool:
+    receivers = getattr(module, name).receivers
+    own = id(getattr(module, f"log_{name}"))
+    return len(receivers) > 1 or (len(receivers) == 1 and receivers[0][0][0] != own)
+
+
+def is_heard(logger: logging.Logger, level: int) -> bool:
+    """Return whether any handler would take a record of this logger and level."""
+    if not logger.isEnabledFor(level):
+        return False
+    record = logger.makeRecord(logger.name, level, __file__, 0, "", (), None)
+    if not logger.filter(record):
+        return False
+    handlers = list(_handlers(logger))
+    if not handlers:
+        return logging.lastResort is not None and level >= logging.lastResort.level
+    return any(level >= handler.level and handler.filter(record) for handler in handlers)
+
+
+def _handlers(logger: logging.Logger | None) -> Iterator[logging.Handler]:
+    while logger is not None:
+        yield from logger.handlers
+        logger = logger.parent if logger.propagate else None
 
 
 def _signal_modules() -> list[Any]:

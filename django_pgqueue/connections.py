@@ -5,6 +5,7 @@ a transaction.  A private connection is made from Django's parameters (the role 
 no worker when it breaks, and cannot hang for ever: a watchdog shuts its socket down.
 """
 
+import json
 import logging
 import os
 import random
@@ -18,6 +19,8 @@ import psycopg
 import psycopg.sql
 from django.db import connections
 from psycopg import errors
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
 
 from . import sql
 from .events import log
@@ -171,6 +174,15 @@ class PrivateConnection:
         return isinstance(self.last_error, errors.UndefinedTable | errors.UndefinedColumn)
 
 
+class _JsonLoader(Loader):
+    """Most jobs have no keyword arguments and no metadata: those need no parser."""
+
+    def load(self, data: Buffer) -> Any:
+        """Return the value of a JSON text."""
+        text = bytes(data)
+        return {} if text == b"{}" else json.loads(text)
+
+
 def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connection[Any]:
     """Return a new autocommit psycopg connection made from Django's settings for ``alias``."""
     wrapper = connections[alias]
@@ -179,6 +191,7 @@ def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connecti
         params.pop(key, None)
     params = {**_NETWORK, "application_name": f"django_pgqueue {name}", **params}
     connection = psycopg.connect(**params, autocommit=True, prepare_threshold=0 if prepared else None)
+    connection.adapters.register_loader("json", _JsonLoader)
     # Explicit in every BEGIN: the project's or the role's default isolation may be stricter.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     role = wrapper.settings_dict["OPTIONS"].get("assume_role")

@@ -38,7 +38,6 @@ class Execution:
     started: float | None = None
     finished: float | None = None
     task: AnyTask | None = None
-    result: AnyResult | None = None
     cancel_requested: bool = False
     lease_lost: bool = False
     deadline: float = 0.0
@@ -48,11 +47,19 @@ class Execution:
     entry: int = -1
     progress: str | None = None
     report: Callable[["Execution"], None] = lambda execution: None
+    _result: AnyResult | None = None
 
     @property
     def number(self) -> int:
         """The number of this attempt, from 1."""
         return self.job.attempts + 1
+
+    @property
+    def result(self) -> AnyResult | None:
+        """The result that the task and the signals see; made when first asked for, None without a task."""
+        if self._result is None and self.task is not None:
+            self._result = running_result(self, self.task)
+        return self._result
 
 
 class JobContext(AnyContext):
@@ -137,15 +144,13 @@ class JobContext(AnyContext):
 
 
 def prepare(execution: Execution) -> None:
-    """Resolve the task and build the result that the task and the signals see.
+    """Resolve the task.
 
     Raises UnknownTask, or whatever the task's module raises at its import.
     """
     job = execution.job
     run_after = project_time(job.run_after) if job.run_after else None
-    task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, run_after)
-    execution.task = task
-    execution.result = running_result(execution, task)
+    execution.task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, run_after)
 
 
 def is_coroutine(execution: Execution) -> bool:

@@ -76,9 +76,14 @@ def task_of(job: Job) -> AnyTask:
 
 def bound_task(task: AnyTask, backend: str, queue: str, priority: int, run_after: datetime | None) -> AnyTask:
     """Return ``task`` with the options that a job was enqueued with; not validated again."""
-    wanted = {"backend": backend, "queue_name": queue, "priority": priority, "run_after": run_after}
-    if all(getattr(task, name) == value for name, value in wanted.items()):
+    if (
+        task.queue_name == queue
+        and task.priority == priority
+        and task.run_after == run_after
+        and task.backend == backend
+    ):
         return task
+    wanted = {"backend": backend, "queue_name": queue, "priority": priority, "run_after": run_after}
     bound: AnyTask = object.__new__(type(task))
     for name in type(task).__dataclass_fields__:
         object.__setattr__(bound, name, getattr(task, name))

@@ -7,6 +7,7 @@ and far quicker.
 """
 
 import logging
+import threading
 from typing import Any
 
 from django.db import connections, reset_queries
@@ -18,6 +19,7 @@ KEEP = 600
 """Seconds that a connection of a ``CONN_MAX_AGE = 0`` alias lives in a worker."""
 
 _wiped: set[str] = set()
+_thread = threading.local()
 
 
 def keep_connections() -> None:
@@ -39,15 +41,30 @@ def _can_be_kept(connection: Any) -> bool:
     return connection.vendor == "postgresql" and settings.get("CONN_MAX_AGE") == 0 and not special
 
 
+def _note_connected(**kwargs: Any) -> None:
+    _thread.has_connected = True
+
+
+connection_created.connect(_note_connected, dispatch_uid="django_pgqueue.worker.cleanup")
+
+
+def _opened() -> list[Any]:
+    # Most tasks of a busy queue may never touch the database: they shall not pay for looking.
+    if not getattr(_thread, "has_connected", False):
+        return []
+    opened: list[Any] = connections.all(initialized_only=True)
+    return opened
+
+
 def before_task() -> None:
     """Drop connections of this thread that are too old; ask the others for their health at first use."""
-    for connection in connections.all(initialized_only=True):
+    for connection in _opened():
         connection.close_if_unusable_or_obsolete()
 
 
 def after_task() -> None:
     """Leave no open transaction, no session state and no query log behind in this thread."""
-    opened = connections.all(initialized_only=True)
+    opened = _opened()
     if not opened:
         return
     reset_queries()

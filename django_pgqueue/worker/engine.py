@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from .. import sql
+from .. import sql, states
 from ..connections import MIGRATE, ROW_ERRORS, PrivateConnection
 from ..events import log
 from ..execution import Execution, failure, finished_result, settlement
@@ -334,6 +334,7 @@ class Engine:
         self._refused = [(due, refusal) for due, refusal in self._refused if refusal.fence not in answers]
         self.unsettled = self.unsettled[len(batch) :]
         finished = []
+        ended = False
         for execution in batch:
             answer = answers[execution.job.fence]
             if answer.result == LOCKED:
@@ -344,11 +345,14 @@ class Engine:
                 log("lease_lost", logging.WARNING, **fields_of(execution), outcome_dropped=True)
             elif execution.decision is not None:
                 log_outcome(execution, answer)
-                result = finished_result(execution, answer.status or "")
-                if result is not None:
-                    finished.append((execution, result))
-        if finished:
+                status = answer.status or ""
+                if status in states.ENDED:
+                    ended = True
+                    if self.runners.is_heard(status):
+                        finished.append((execution, finished_result(execution, status)))
+        if ended:
             self._wake_waiters()
+        if finished:
             self.runners.announce(finished)
 
     def _wake_waiters(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
-from .. import announcements
+from .. import announcements, states
 from .. import execution as pipeline
 from ..compat import AnyResult
 from ..events import log
@@ -54,14 +54,14 @@ class TaskThread:
 
     def arm(self, execution: Execution) -> None:
         """Let timeouts reach this execution."""
-        with self.lock:
-            self.execution = execution
+        self.execution = execution
 
-    def disarm(self) -> None:
+    def disarm(self, execution: Execution) -> None:
         """No timeout reaches the thread any more, one on its way included."""
         with self.lock:
             self.execution = None
-            _raise_in(self.thread, None)
+            if execution.interrupted:
+                _raise_in(self.thread, None)
 
 
 def _raise_in(thread: threading.Thread, error: type[BaseException] | None) -> None:
@@ -88,6 +88,7 @@ class Runners:
         self.tray = tray
         self._may_start = may_start
         self._work: SimpleQueue[Any] = SimpleQueue()
+        self._audience = announcements.Audience()
         self._loop = CoroutineLoop(coroutines, self)
         self.last_start = time.monotonic()
         self.threads = [TaskThread(f"pgqueue-task-{n}", self._run_thread) for n in range(1, threads + 1)]
@@ -186,9 +187,15 @@ class Runners:
             cleanup.after_task()
             self.finish(execution, pipeline.decide_raise(execution, error))
             return False
-        _send("task_started", execution, execution.result)
-        cleanup.after_task()  # a receiver may have left the connection in a broken transaction
+        if self._audience.listens("task_started", logging.INFO):
+            _send("task_started", execution, execution.result)
+            cleanup.after_task()  # a receiver may have left the connection in a broken transaction
         return True
+
+    def is_heard(self, status: str) -> bool:
+        """Return whether anybody listens to the end of a job with this status."""
+        level = logging.INFO if status == states.SUCCEEDED else logging.ERROR
+        return self._audience.listens("task_finished", level)
 
     def _run_sync(self, thread: TaskThread, execution: Execution) -> Any:
         try:
@@ -196,7 +203,7 @@ class Runners:
             try:
                 return pipeline.decide_return(execution, pipeline.call(execution))
             finally:
-                thread.disarm()
+                thread.disarm(execution)
         except BaseException as error:  # noqa: BLE001 - SystemExit, KeyboardInterrupt ... of a task are its failure
             if isinstance(error, TaskTimeout) and execution.interrupted:
                 error.args = (f"ran longer than its timeout of {execution.job.timeout:g} s",)
