@@ -201,6 +201,8 @@ def insert(prepared: Sequence[Prepared], *, alias: str, database: str) -> list[E
     jobs = [item.job for item in prepared]
     connection = queue_connection(database)
     unique = any(job.unique_key is not None for job in jobs)
+    if not unique and len(jobs) == 1:
+        return [Job.objects.enqueue(jobs[0], backend=alias, connection=connection)]
     if not unique and len(jobs) <= ROWS_PER_STATEMENT:
         return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
     with transaction.atomic(using=database):

@@ -19,7 +19,7 @@ from django.db import IntegrityError
 from . import sql
 from .exceptions import QueueError
 from .holding import HeldJobs
-from .querying import ROWS_PER_STATEMENT, Connection, chunks, plain_ids, run, savepoint
+from .querying import ROWS_PER_STATEMENT, Connection, array, chunks, plain_ids, run, savepoint
 from .records import (
     HEAD,
     CancelReport,
@@ -52,7 +52,8 @@ class JobManager(HeldJobs):
 
     def enqueue(self, job: NewJob, *, backend: str, connection: Connection = None) -> Enqueued:
         """Insert one job in the connection's present transaction."""
-        return self.enqueue_many([job], backend=backend, connection=connection)[0]
+        params = {name: getattr(job, name) for name in NewJob.__slots__} | {"backend": backend}
+        return Enqueued(*run(connection or self._write_connection(), sql.ENQUEUE_ONE, params)[0])
 
     def enqueue_many(
         self, jobs: Iterable[NewJob], *, backend: str, connection: Connection = None
@@ -64,8 +65,7 @@ class JobManager(HeldJobs):
         connection = connection or self._write_connection()
         inserted: list[Enqueued] = []
         for chunk in chunks(list(jobs), ROWS_PER_STATEMENT):
-            params = {name: [getattr(job, name) for job in chunk] for name in NewJob.__slots__}
-            rows = run(connection, sql.ENQUEUE, {**params, "backend": backend})
+            rows = run(connection, sql.ENQUEUE, {**_job_columns(chunk), "backend": backend})
             inserted += [Enqueued(*row) for row in sorted(rows)]
         return inserted
 
@@ -91,7 +91,7 @@ class JobManager(HeldJobs):
     def _enqueue_unique(
         self, chunk: Sequence[tuple[int, NewJob]], backend: str, connection: Connection
     ) -> dict[int, Enqueued]:
-        params = {name: [getattr(job, name) for _, job in chunk] for name in NewJob.__slots__}
+        params = _job_columns([job for _, job in chunk])
         rows = sorted(run(connection, sql.ENQUEUE_UNIQUE, {**params, "backend": backend}))
         answers = {place: Enqueued(*row) for (place, _), row in zip(chunk, rows, strict=True) if row[3]}
         clashes = [(place, job.unique_key) for place, job in chunk if place not in answers]
@@ -260,3 +260,14 @@ class JobManager(HeldJobs):
         for job_id, *row in run(connection or self._write_connection(), sql.HISTORY, params):
             past.setdefault(job_id, []).append(PastAttempt(*row))
         return past
+
+
+def _job_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
+    """Return arrays of what differs between jobs, and single values of what does not."""
+    params: dict[str, Any] = {"place": array(list(range(len(jobs))))}
+    for name in NewJob.__slots__:
+        column = [getattr(job, name) for job in jobs]
+        same = column.count(column[0]) == len(column)
+        params[name] = "{}" if same else array(column)
+        params[f"all_{name}"] = column[0] if same else None
+    return params

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
@@ -66,10 +67,18 @@ def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
 
 
 def array(values: list[Any]) -> Any:
-    """Return an array parameter: a literal where no value needs quoting, which is far cheaper than a list.
+    """Return an array parameter as a literal, which is far cheaper than a list.
 
     psycopg dumps a list element by element in Python; a batch has thousands of elements.
     """
-    if any(isinstance(value, (str, bool)) for value in values):
-        return values
-    return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+    return "{" + ",".join([_element(value) for value in values]) + "}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    text = str(value)
+    if isinstance(value, (int, float, UUID)):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -178,7 +178,7 @@ def test_a_rolled_back_savepoint_leaves_nothing_and_the_outer_job_stays() -> Non
 
 @pytest.mark.django_db(transaction=True)
 def test_an_enqueue_that_fails_takes_the_callers_writes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql, "ENQUEUE", "SELECT 1/0")
+    monkeypatch.setattr(sql, "ENQUEUE_ONE", "SELECT 1/0")
     with suppress(DataError), transaction.atomic():
         make_group()
         ok.enqueue()

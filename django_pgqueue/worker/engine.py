@@ -14,20 +14,12 @@ from typing import Any
 import psycopg
 
 from .. import sql, states
-from ..connections import MIGRATE, ROW_ERRORS, PrivateConnection
+from ..connections import ROW_ERRORS, PrivateConnection
 from ..events import log
 from ..execution import Execution, failure, finished_result, settlement
 from ..models import Job
-from ..records import (
-    DONE,
-    LOCKED,
-    Answer,
-    Fence,
-    Released,
-    Settlement,
-    WorkerIdentity,
-)
-from . import unknown
+from ..records import DONE, LOCKED, Answer, Fence, Released, Settlement, WorkerIdentity
+from . import drain, unknown
 from .board import CAPACITY, Board
 from .claims import Claimer
 from .config import WorkerConfig
@@ -45,8 +37,6 @@ LOCKED_PAUSE = 0.2
 """Seconds before a row that somebody else had locked is tried again."""
 REFUSED_PAUSE = 1.0
 """Seconds that a job is kept from coming straight back while an earlier attempt of it still runs here."""
-DRAIN_PATIENCE = 2.0
-"""Leases without the database after which a drain that holds nothing gives up."""
 RESERVE = 64
 """Entries of the board that prefetching leaves alone."""
 
@@ -107,7 +97,7 @@ class Engine:
             if self._done():
                 self.board.set("drained", int(self.drained))
                 return True
-            if self.config.drain and self._in_vain():
+            if self.config.drain and not self.held and drain.is_in_vain(self.connection, self.config.lease):
                 self.board.set("in_vain", 1)
                 return True
             if self.stop_by is not None and time.monotonic() > self.stop_by:
@@ -124,17 +114,6 @@ class Engine:
         if self.held or self.unsettled or self._refused:
             return False
         return self.stop_by is not None or self.drained or self.quota == 0
-
-    def _in_vain(self) -> bool:
-        down_since = self.connection.down_since
-        if down_since is None or self.held or self.unsettled:
-            return False
-        missing = self.connection.tables_missing
-        over = time.monotonic() - down_since > DRAIN_PATIENCE * self.config.lease
-        if missing or over:
-            error = self.connection.last_error
-            log("drain_failed", logging.ERROR, error=error, hint=MIGRATE if missing else None)
-        return missing or over
 
     def _patience(self) -> float:
         if self.connection.pause:
