@@ -144,10 +144,7 @@ class JobContext(AnyContext):
 
 
 def prepare(execution: Execution) -> None:
-    """Resolve the task.
-
-    Raises UnknownTask, or whatever the task's module raises at its import.
-    """
+    """Resolve the task; raises UnknownTask, or whatever the task's module raises at its import."""
     job = execution.job
     run_after = project_time(job.run_after) if job.run_after else None
     execution.task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, run_after)
@@ -383,10 +380,8 @@ def finished_result(execution: Execution, status: str) -> AnyResult | None:
     if succeeded and isinstance(execution.decision, Complete):
         _set(result, "_return_value", execution.decision.value)
     elif isinstance(execution.decision, Fail):
-        failed = execution.decision
-        result.errors.append(
-            JobError(exception_class_path=failed.exception_class, traceback=failed.traceback)
-        )
+        f = execution.decision
+        result.errors.append(JobError(exception_class_path=f.exception_class, traceback=f.traceback))
     if status == states.CANCELLED:
         reason = execution.decision.message if isinstance(execution.decision, End) else ""
         result.errors.append(cancellation(reason))

@@ -52,8 +52,7 @@ def _opened() -> list[Any]:
     # Most tasks of a busy queue may never touch the database: they shall not pay for looking.
     if not getattr(_thread, "has_connected", False):
         return []
-    opened: list[Any] = connections.all(initialized_only=True)
-    return opened
+    return list(connections.all(initialized_only=True))
 
 
 def before_task() -> None:

@@ -327,8 +327,9 @@ class Engine:
                 status = answer.status or ""
                 if status in states.ENDED:
                     ended = True
-                    if self.runners.is_heard(status):
-                        finished.append((execution, finished_result(execution, status)))
+                    result = finished_result(execution, status) if self.runners.is_heard(status) else None
+                    if result is not None:
+                        finished.append((execution, result))
         if ended:
             self._wake_waiters()
         if finished:
