@@ -136,7 +136,10 @@ R = TypeVar("R")
 if TYPE_CHECKING:
 
     class _ResultBase(TaskResult[P, R], Generic[P, R]):
-        """Django's TaskResult as its stubs see it."""
+        """Django's TaskResult as its stubs see it; typed without them, too."""
+
+        @property
+        def return_value(self) -> R: ...
 
 else:
 
