@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = SELECTIONS.get(chosen.name, (chosen.name,))
     with databases() as made:
-        peers, failures = prepared([PEERS[name] for name in chosen.vs], made)
+        peers, failures = prepared([PEERS[name] for name in chosen.vs])
         for name in names:
             outcome = run(BENCHMARKS[name], made, chosen, peers, failures)
             say("\n".join(results.lines_of(outcome)))
@@ -57,7 +57,7 @@ def run(
     )
 
 
-def prepared(peers: Sequence[Contender], made: Databases) -> tuple[list[Contender], dict[str, str]]:
+def prepared(peers: Sequence[Contender]) -> tuple[list[Contender], dict[str, str]]:
     """Make the peers' environments; return those that can run here, and why the others cannot."""
     ready, failures = [], {}
     for peer in peers:

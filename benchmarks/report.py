@@ -211,6 +211,7 @@ def write(found: Results, target: Path) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Write the page; return the exit status."""
     directory = Path(arguments[0]) if arguments else FOLDER
+    FOLDER.mkdir(exist_ok=True)
     if not directory.is_dir():
         print(f"{directory} is not a directory", file=sys.stderr)
         return 2

@@ -28,6 +28,9 @@ class Databases:
         self.postmaster = postmaster
         self._admin = psycopg.connect(url, autocommit=True)
         self._made: set[str] = set()
+        # The names are fixed, so that what a killed run left behind is dropped by the next.
+        if not self._one("SELECT pg_try_advisory_lock(hashtext(%s))", PREFIX):
+            raise SystemExit("Other benchmarks run on this server: two at a time would measure each other.")
 
     @property
     def admin(self) -> psycopg.Connection[Any]:
@@ -82,8 +85,11 @@ class Databases:
         self._admin.execute(query, [PREFIX + name])
 
     def _size(self, name: str) -> int:
-        row = self._admin.execute("SELECT pg_database_size(%s)", [PREFIX + name]).fetchone()
-        return int(row[0]) if row else 0
+        return int(self._one("SELECT pg_database_size(%s)", PREFIX + name))
+
+    def _one(self, query: str, parameter: str) -> Any:
+        row = self._admin.execute(query, [parameter]).fetchone()
+        return row[0] if row else None
 
 
 @contextmanager
