@@ -73,8 +73,8 @@ def count_rows(backend: PgQueueBackend, source: str) -> dict[str, int]:
 def take_over(backend: PgQueueBackend, source: str, *, dry_run: bool = False) -> Iterator[Batch]:
     """Take over the waiting rows of their alias ``source``, oldest first; yields after each transaction.
 
-    A row that cannot be a job here (its task is not in this code, its queue not in QUEUES, its arguments do not
-    fit the function) stays where it is.
+    A row that cannot be a job here (its task is not in this code, its queue not in QUEUES, its arguments do
+    not fit the function) stays where it is.
     """
     place: tuple[str, str] = START
     while True:
