@@ -49,8 +49,7 @@ class PgQueueBackend(BaseTaskBackend):
             (queue_name_problem(name) for name in queues if not isinstance(name, str)), None
         )
         # Django makes a set of whatever QUEUES is: of the letters of a text, too.
-        usable = params if self._queues_problem is None else {**params, "QUEUES": []}
-        super().__init__(alias, usable)  # type: ignore[arg-type]
+        super().__init__(alias, dict(params) if self._queues_problem is None else {**params, "QUEUES": []})
         # Wrong options are reported by check(), with a hint; until then their defaults hold.
         self.settings, _ = conf.Options.parse(params.get("OPTIONS") or {})
 

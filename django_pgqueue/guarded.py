@@ -58,8 +58,8 @@ class GuardedQuerySet(models.QuerySet[Any]):
         refuse(self.model, "delete()", "delete")
 
     # As Django's own: never to be called by a template; delete() neither through a manager.
-    update.alters_data = delete.alters_data = True  # type: ignore[attr-defined]
-    delete.queryset_only = True  # type: ignore[attr-defined]
+    update.alters_data = delete.alters_data = True  # type: ignore[attr-defined]  # of a function
+    delete.queryset_only = True  # type: ignore[attr-defined]  # of a function
 
 
 class GuardedManager(models.Manager[Any]):
@@ -82,4 +82,4 @@ class GuardedModel(models.Model):
         """Raise DirectWrite."""
         refuse(type(self), "delete()", "delete")
 
-    save.alters_data = delete.alters_data = True  # type: ignore[attr-defined]
+    save.alters_data = delete.alters_data = True  # type: ignore[attr-defined]  # of a function

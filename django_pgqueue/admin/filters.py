@@ -34,9 +34,11 @@ ID_DISORDER = timedelta(minutes=1)
 
 def task_paths(request: HttpRequest) -> list[str]:
     """Return the task paths in the table, looked up once a request."""
-    if not hasattr(request, "_pgqueue_task_paths"):
-        request._pgqueue_task_paths = Job.objects.task_paths()  # type: ignore[attr-defined]
-    return request._pgqueue_task_paths  # type: ignore[attr-defined, no-any-return]
+    kept = vars(request)
+    if "_pgqueue_task_paths" not in kept:
+        kept["_pgqueue_task_paths"] = Job.objects.task_paths()
+    paths: list[str] = kept["_pgqueue_task_paths"]
+    return paths
 
 
 class ChoiceFilter(admin.SimpleListFilter):
@@ -147,7 +149,7 @@ class MomentField(forms.SplitDateTimeField):
         return super().compress(data_list)
 
 
-class TimeRange(DateTimeRangeFilterBuilder()):  # type: ignore[misc]
+class TimeRange(DateTimeRangeFilterBuilder()):  # type: ignore[misc]  # made at run time, and untyped
     """django-admin-rangefilter's range of times, as a plain form: no script, any CSP."""
 
     template = "admin/django_pgqueue/job/filter_times.html"
@@ -194,7 +196,8 @@ class TimeRange(DateTimeRangeFilterBuilder()):  # type: ignore[misc]
             f"{self.lookup_kwarg_gte}_0": f"{start:%Y-%m-%d}",
             f"{self.lookup_kwarg_gte}_1": f"{start:%H:%M}",
         }
-        return changelist.get_query_string(wanted, remove=self.expected_parameters())  # type: ignore[no-any-return]
+        query: str = changelist.get_query_string(wanted, remove=self.expected_parameters())
+        return query
 
     def _get_form_fields(self) -> Any:
         return {

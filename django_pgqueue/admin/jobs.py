@@ -86,6 +86,11 @@ class JobAdmin(_ModelAdmin):
         """Return whether the user may run scheduled jobs now."""
         return self._may(request, RUN_NOW)
 
+    def _gone(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        admin: Any = self  # Django's stubs leave this method out
+        answer: HttpResponse = admin._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+        return answer
+
     def _may(self, request: HttpRequest, repair: Repair) -> bool:
         user: Any = request.user  # whatever model the project has for it
         return self.has_view_permission(request) and bool(user.has_perm(repair.codename))
@@ -94,7 +99,8 @@ class JobAdmin(_ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         """Return jobs and states from the write alias, without the wide columns."""
-        return page.narrow_jobs()  # type: ignore[no-any-return]
+        jobs: QuerySet[Job] = page.narrow_jobs()
+        return jobs
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobChangeList]:
         """Return the class of the list."""
@@ -190,7 +196,7 @@ class JobAdmin(_ModelAdmin):
             raise PermissionDenied
         job: Any = self.get_object(request, unquote(object_id))
         if job is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
+            return self._gone(request, object_id)
         request.current_app = self.admin_site.name
         return TemplateResponse(
             request,
@@ -245,7 +251,7 @@ class JobAdmin(_ModelAdmin):
             raise PermissionDenied
         job = self.get_object(request, unquote(object_id))
         if job is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined, no-any-return]
+            return self._gone(request, object_id)
         back = self._url(f"{self.opts.app_label}_{self.opts.model_name}_change", job.pk)
         state = page.state_of(job)
         if (

@@ -29,6 +29,8 @@ class InlineExecution(Execution):
         self._connection, self._lease = connection, lease
         self.report = lambda execution: self.store_progress()
 
+    # Two fields become properties that ask the database: pyright calls a property no kind of field.
+
     @property
     def cancel_requested(self) -> bool:
         """True once somebody asked that this job be cancelled."""

@@ -57,8 +57,6 @@ class JobRun(Sequence[RanJob]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return "\n  ".join([f"<JobRun of {len(self)}>", *map(str, self._ran)])
 
