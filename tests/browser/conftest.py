@@ -1,0 +1,77 @@
+"""Fixtures of the browser tests: one shop and one browser for all, a new visitor and an empty queue for each.
+
+Modules that need Selenium are imported in the fixtures: a plain run collects these tests, without running them.
+"""
+
+# ruff: noqa: PLC0415 - see above
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from .chromium import Browser
+    from .pages import Admin, Storefront
+    from .shop import Shop
+
+EXPECTED: tuple[str, ...] = ()
+"""Parts of console errors that are not ours, each with the reason why it is left."""
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Shop"]:
+    """The shop with its worker."""
+    from .shop import open_shop
+
+    with open_shop(tmp_path_factory.mktemp("shop")) as shop:
+        yield shop
+
+
+@pytest.fixture(scope="session")
+def chromium(shop: "Shop") -> Iterator["Browser"]:
+    """The browser of the session."""
+    try:
+        from . import chromium
+    except ModuleNotFoundError as error:
+        pytest.fail(f"{error}. `python3 dev.py browser` makes an environment that has it.", pytrace=False)
+    try:
+        with chromium.started(shop.address) as browser:
+            yield browser
+    except chromium.Missing as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def browser(
+    shop: "Shop",
+    chromium: "Browser",
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator["Browser"]:
+    """A new visitor; in the end the console must be without errors."""
+    shop.queue.clear()
+    chromium.forget()
+    failed_before = request.session.testsfailed
+    yield chromium
+    if request.session.testsfailed > failed_before:
+        picture = chromium.picture(tmp_path_factory.getbasetemp() / "failed" / f"{request.node.name}.png")
+        print(f"the page when the test failed: {picture}")
+    heard = [error for error in chromium.heard() if not any(part in error for part in EXPECTED)]
+    assert not heard, "errors in the console:\n" + "\n".join(heard)
+
+
+@pytest.fixture
+def storefront(browser: "Browser") -> "Storefront":
+    """The shop as a customer meets it."""
+    from .pages import Storefront
+
+    return Storefront(browser)
+
+
+@pytest.fixture
+def admin(browser: "Browser") -> "Admin":
+    """The admin as its users meet it; nobody is logged in yet."""
+    from .pages import Admin
+
+    return Admin(browser)
