@@ -25,6 +25,12 @@ def send(name: str, *, sender: type, task_result: Any) -> None:
                 log_receiver_error(name, receiver, error, job=task_result.id)
 
 
+def listens(name: str, level: int) -> bool:
+    """Return whether a signal reaches anybody now, be it by the log line of ``level`` that it makes."""
+    modules = _signal_modules()
+    return any(_has_others(m, name) or is_heard(m.logger, level) for m in modules)
+
+
 class Audience:
     """Knows whether a signal reaches anybody, so that a worker need not make results that nobody sees.
 

@@ -5,6 +5,7 @@ rolled-back job never existed.  The class keeps no state of its own; Django make
 thread and per handler.
 """
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -112,11 +113,14 @@ class PgQueueBackend(BaseTaskBackend):
                 item.job.queue for item, row in zip(prepared, rows, strict=True) if _is_due(item.job, row)
             }
             wakeups.notify_after_commit(sorted(queues), using=self.settings.database)
-        for result, row in zip(results, rows, strict=True):
-            if row.inserted:
-                # Stored already: a receiver that raises must not make the caller believe otherwise.
-                announcements.send("task_enqueued", sender=type(self), task_result=result)
+        if announcements.listens("task_enqueued", logging.DEBUG):
+            self._announce(result for result, row in zip(results, rows, strict=True) if row.inserted)
         return results
+
+    def _announce(self, results: Iterable[AnyResult]) -> None:
+        # Stored already: a receiver that raises must not make the caller believe otherwise.
+        for result in results:
+            announcements.send("task_enqueued", sender=type(self), task_result=result)
 
     def get_result(self, result_id: str) -> AnyResult:
         """Return the result with this id; raises TaskResultDoesNotExist."""

@@ -3,7 +3,6 @@
 What cannot be stored is refused here with the argument's name; a bad item of many with its index.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -48,15 +47,19 @@ class Backend(Protocol):
         """Raise InvalidTask for what the backend cannot store or run."""
 
 
+_PLAIN = (str, int, float, bool, type(None))
 Calls = Sequence[tuple[AnyTask, Sequence[Any], Mapping[str, Any]]]
 
 
 def prepare_all(calls: Calls, backend: Backend) -> list[Prepared]:
     """Return what to insert for each call; raises InvalidTask, InvalidArguments or TypeError."""
     prepared = []
+    templates: dict[int, NewJob] = {}
     for index, (task, args, kwargs) in enumerate(calls):
         try:
-            prepared.append(prepare(task, args, kwargs, backend))
+            if id(task) not in templates:
+                templates[id(task)] = template_of(task, backend)
+            prepared.append(fill(templates[id(task)], task, args, kwargs, backend))
         except (InvalidTask, TypeError, ValueError) as error:
             if len(calls) > 1:
                 error.args = (f"item {index}: {error}", *error.args[1:])
@@ -79,16 +82,16 @@ def _refuse_twins(prepared: Sequence[Prepared]) -> None:
 
 def prepare(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Backend) -> Prepared:
     """Return what to insert for one call; raises InvalidTask, InvalidArguments or TypeError."""
+    return fill(template_of(task, backend), task, args, kwargs, backend)
+
+
+def template_of(task: AnyTask, backend: Backend) -> NewJob:
+    """Return what is the same for all calls of a task; raises InvalidTask."""
     backend.validate_task(task)
     options = backend.settings
-    check_call(task, args, kwargs)
-    plain_args = [plain(value, f"args[{index}]", task) for index, value in enumerate(args)]
-    plain_kwargs = {name: plain(value, f"kwargs[{name!r}]", task) for name, value in kwargs.items()}
     policy = policy_of(task, options)
-    job = NewJob(
+    return NewJob(
         task_path=task.module_path,
-        args=checked_json(plain_args, "args", task, options.max_argument_bytes),
-        kwargs=checked_json(plain_kwargs, "kwargs", task, options.max_argument_bytes),
         queue=task.queue_name,
         priority=int(task.priority),
         run_after=aware(task.run_after),
@@ -98,6 +101,20 @@ def prepare(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any], backe
         timeout=getattr(task, "timeout", None) or options.timeout,
         backoff_base=policy.base,
         backoff_cap=policy.cap,
+    )
+
+
+def fill(
+    template: NewJob, task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Backend
+) -> Prepared:
+    """Return a template with the arguments of one call; raises InvalidArguments or TypeError."""
+    check_call(task, args, kwargs)
+    limit = backend.settings.max_argument_bytes
+    plain_args = [plain(value, "args", index, task) for index, value in enumerate(args)]
+    plain_kwargs = {name: plain(value, "kwargs", name, task) for name, value in kwargs.items()}
+    job = template._replace(
+        args=checked_json(plain_args, "args", task, limit) if args else "[]",
+        kwargs=checked_json(plain_kwargs, "kwargs", task, limit) if kwargs else "{}",
         unique_key=unique_key_of(task, plain_args, plain_kwargs),
     )
     return Prepared(job, task, plain_args, plain_kwargs, getattr(task, "on_conflict", "return"))
@@ -111,18 +128,20 @@ def check_call(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
         raise TypeError(f"{task.module_path}{shape}: {problem}")
 
 
-def plain(value: Any, name: str, task: AnyTask) -> Any:
+def plain(value: Any, where: str, key: int | str, task: AnyTask) -> Any:
     """Return an argument in JSON's own types; raises TypeError or InvalidArguments that names it."""
+    if type(value) in _PLAIN:
+        return value
     try:
         return normalize_json(value)
     except RecursionError:
         raise InvalidArguments(
-            f"{task.module_path}: {name} is nested too deeply to be stored as JSON"
+            f"{task.module_path}: {where}[{key!r}] is nested too deeply to be stored as JSON"
         ) from None
     except TypeError as error:
-        raise TypeError(f"{task.module_path}: {name}: {error}") from None
+        raise TypeError(f"{task.module_path}: {where}[{key!r}]: {error}") from None
     except ValueError as error:
-        raise InvalidArguments(f"{task.module_path}: {name}: {error}") from None
+        raise InvalidArguments(f"{task.module_path}: {where}[{key!r}]: {error}") from None
 
 
 def checked_json(value: Any, name: str, task: AnyTask, limit: int) -> str:
@@ -230,6 +249,6 @@ def _resolve(item: Prepared, live: Enqueued, alias: str, connection: Any) -> Enq
 
 def _follow(job: NewJob, alias: str, connection: Any) -> Enqueued:
     delay = max(job.delay or 0.0, FOLLOW_AFTER) if job.run_after is None else None
-    follower = dataclasses.replace(job, unique_key=f"{job.unique_key}{sql.FOLLOWER}", delay=delay)
+    follower = job._replace(unique_key=f"{job.unique_key}{sql.FOLLOWER}", delay=delay)
     row = Job.objects.enqueue_unique([follower], backend=alias, connection=connection)[0]
     return row if row.inserted else Job.objects.replace(follower, connection=connection) or row

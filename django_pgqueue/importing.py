@@ -116,6 +116,6 @@ def _prepare(backend: PgQueueBackend, row: Row) -> enqueueing.Prepared:
     task = bound_task(resolve_task(row.task_path), backend.alias, row.queue, row.priority, row.run_after)
     prepared = enqueueing.prepare(task, given["args"], given["kwargs"], backend)
     origin = {ORIGIN: {"id": row.id, "enqueued_at": row.enqueued_at}}
-    job = dataclasses.replace(prepared.job, metadata=dump_json(json.loads(prepared.job.metadata) | origin))
+    job = prepared.job._replace(metadata=dump_json(json.loads(prepared.job.metadata) | origin))
     # A task that was made unique meanwhile: two of its rows become one job.
     return dataclasses.replace(prepared, job=job, on_conflict="return")

@@ -52,7 +52,7 @@ class JobManager(HeldJobs):
 
     def enqueue(self, job: NewJob, *, backend: str, connection: Connection = None) -> Enqueued:
         """Insert one job in the connection's present transaction."""
-        params = {name: getattr(job, name) for name in NewJob.__slots__} | {"backend": backend}
+        params = {**job._asdict(), "backend": backend}
         return Enqueued(*run(connection or self._write_connection(), sql.ENQUEUE_ONE, params)[0])
 
     def enqueue_many(
@@ -106,7 +106,7 @@ class JobManager(HeldJobs):
 
     def replace(self, job: NewJob, *, connection: Connection = None) -> Enqueued | None:
         """Give the waiting job of this unique key new arguments and a new time; None when none waits."""
-        params = {name: getattr(job, name) for name in NewJob.__slots__}
+        params = job._asdict()
         rows = run(connection or self._write_connection(), sql.REPLACE, params)
         return Enqueued._make((*rows[0], False)) if rows else None
 
@@ -265,8 +265,7 @@ class JobManager(HeldJobs):
 def _job_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
     """Return arrays of what differs between jobs, and single values of what does not."""
     params: dict[str, Any] = {"place": array(list(range(len(jobs))))}
-    for name in NewJob.__slots__:
-        column = [getattr(job, name) for job in jobs]
+    for name, column in zip(NewJob._fields, map(list, zip(*jobs, strict=True)), strict=True):
         same = column.count(column[0]) == len(column)
         params[name] = "{}" if same else array(column)
         params[f"all_{name}"] = column[0] if same else None

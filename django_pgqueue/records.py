@@ -14,8 +14,7 @@ LOST = "lost"
 LOCKED = "locked"
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(NamedTuple):
     """A job to be inserted; ``args``, ``kwargs`` and ``metadata`` are JSON text.
 
     ``run_after`` is an aware time, ``delay`` seconds from the database's now; at most one is given.
