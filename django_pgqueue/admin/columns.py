@@ -1,16 +1,16 @@
 """The columns of the list: each shows what a person wants to know at a glance, escaped."""
 
-import re
 from typing import Any
 
 from django.contrib import admin
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from django_pgqueue.models import Job
 
 from . import page, wording
+from .breaking import breakable
 
 
 @admin.display(description=gettext_lazy("state"))
@@ -39,8 +39,7 @@ def queue(job: Job) -> str:
 @admin.display(description=gettext_lazy("task"))
 def task(job: Job) -> SafeString:
     """Show the path of the task, which may break after a dot or an underscore."""
-    parts = re.split(r"(?<=[._])", wording.visible(job.task_path))
-    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts if part))
+    return breakable(job.task_path)
 
 
 @admin.display(description=gettext_lazy("priority"))

@@ -25,6 +25,7 @@ from django_pgqueue.models import Job, Status
 from django_pgqueue.readings import COUNT_LIMIT
 
 from . import wording
+from .breaking import breakable
 
 ENDED = sorted(states.ENDED)
 ENDED_LAST_FIRST = ("-state__finished_at", "-pk")
@@ -119,6 +120,10 @@ class TaskFilter(ChoiceFilter):
     def values(self, request: HttpRequest) -> list[str]:
         """Return the paths of the tasks."""
         return task_paths(request)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the choices, whose labels may break as names do."""
+        return [(value, breakable(value)) for value, _label in super().lookups(request, model_admin)]
 
 
 def _backends() -> list[Any]:

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from django_pgqueue.models import Job
 
 from . import page, telling, wording
+from .breaking import breakable
 from .changelist import JobChangeList
 from .columns import COLUMNS, task
 from .confirmation import CONFIRMED, confirmation_page, eligible, hidden_of_action
@@ -214,6 +215,7 @@ class JobAdmin(_ModelAdmin):
             "opts": self.opts,
             "media": self.media,
             "original": job,
+            "task": breakable(job.task_path),
             "change": True,
             "has_view_permission": True,
             "preserved_filters": self.get_preserved_filters(request),

@@ -19,6 +19,7 @@ from django_pgqueue.models import Attempt, Job, JobState, Outcome, Status
 from django_pgqueue.readings import LastError
 
 from . import wording
+from .breaking import breakable
 from .wording import NOTHING, moment
 
 UNKNOWN_TASK = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
@@ -192,7 +193,7 @@ def _row(attempt: Any, *, is_open: bool) -> AttemptRow:
         took=wording.duration(wording.since(attempt.started_at, attempt.finished_at)),
         worker=wording.visible(attempt.worker_id),
         place=_place(attempt),
-        exception_class=wording.visible(attempt.exception_class),
+        exception_class=breakable(attempt.exception_class),
         message=wording.visible(attempt.message_text[:MOST_TEXT]),
         traceback=wording.visible(attempt.traceback_text[:MOST_TEXT]),
         return_value=wording.pretty_json(attempt.return_text, MOST_JSON) if succeeded else "",
@@ -230,7 +231,10 @@ def _running_row(state: JobState, now: datetime) -> AttemptRow:
 def last_error(job: Job) -> LastError | None:
     """Return the last error of a job, ready to be read."""
     error = Job.objects.last_errors([job.pk]).get(job.pk)
-    return readable(error) if error else None
+    if error is None:
+        return None
+    shown = readable(error)
+    return shown._replace(exception_class=breakable(shown.exception_class))
 
 
 def readable(error: LastError) -> LastError:
