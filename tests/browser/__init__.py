@@ -1,1 +1,1 @@
-"""The pages as people use them: a real browser, the example shop, a real worker. Run by ``dev.py browser``."""
+"""The pages as people use them: a real browser, the example shop and its worker (``dev.py browser``)."""

@@ -149,7 +149,7 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": "dark"}]
         self.command("Emulation.setEmulatedMedia", features=features)
 
-    def command(self, name: str, **parameters: Any) -> Any:
+    def command(self, name: str, /, **parameters: Any) -> Any:
         """Give a command of the DevTools protocol."""
         return self.driver.execute_cdp_cmd(name, parameters)
 

@@ -1,10 +1,11 @@
 """Fixtures of the browser tests: one shop and one browser for all, a new visitor and an empty queue for each.
 
-Modules that need Selenium are imported in the fixtures: a plain run collects these tests, without running them.
+Modules that need Selenium are imported in the fixtures: a plain run collects these tests but runs none.
 """
 
 # ruff: noqa: PLC0415 - see above
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ def browser(
     yield chromium
     if request.session.testsfailed > failed_before:
         picture = chromium.picture(tmp_path_factory.getbasetemp() / "failed" / f"{request.node.name}.png")
-        print(f"the page when the test failed: {picture}")
+        sys.stderr.write(f"the page when the test failed: {picture}\n")
     heard = [error for error in chromium.heard() if not any(part in error for part in EXPECTED)]
     assert not heard, "errors in the console:\n" + "\n".join(heard)
 
@@ -70,8 +71,8 @@ def storefront(browser: "Browser") -> "Storefront":
 
 
 @pytest.fixture
-def admin(browser: "Browser") -> "Admin":
+def admin(browser: "Browser", shop: "Shop") -> "Admin":
     """The admin as its users meet it; nobody is logged in yet."""
     from .pages import Admin
 
-    return Admin(browser)
+    return Admin(browser, shop.sessions)

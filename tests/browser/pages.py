@@ -2,8 +2,7 @@
 
 from .chromium import Browser
 from .people import BOSS, PASSWORD
-
-LIST = "/admin/django_pgqueue/job/"
+from .places import LIST
 
 
 class Storefront:
@@ -39,8 +38,16 @@ class Storefront:
 class Admin:
     """The list of jobs and the page of a job."""
 
-    def __init__(self, browser: Browser) -> None:
+    def __init__(self, browser: Browser, sessions: dict[str, str]) -> None:
         self.browser = browser
+        self._sessions = sessions
+
+    def enter(self, user: str = BOSS, to: str = LIST) -> None:
+        """Open a page as somebody who has logged in before."""
+        cookie = {"name": "sessionid", "value": self._sessions[user], "url": self.browser.address}
+        self.browser.command("Network.setCookie", **cookie)
+        self.browser.open(to)
+        assert self.browser.path == to, self.browser.path
 
     def log_in(self, user: str = BOSS, to: str = LIST) -> None:
         """Log in through the form."""
@@ -93,10 +100,6 @@ class Admin:
         self.browser.follow(".pgq-decide input[type=submit]")
 
     # --- the page of a job
-
-    def open_job(self, job_id: int) -> None:
-        """Open a job's page by its address."""
-        self.browser.open(f"{LIST}{job_id}/change/")
 
     def follow_job(self, job_id: int) -> None:
         """Go from the list to a job's page."""

@@ -3,6 +3,7 @@
 ``Shop.queue`` is the shop's queue, seen through the verbs; ``open_shop()`` starts everything and ends it.
 """
 
+import json
 import os
 import secrets
 import signal
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -25,6 +27,7 @@ from ..processes.nursery import Nursery
 from ..processes.queue import Queue
 from ..processes.worker import Forked, Worker
 from ..waiting import wait_until
+from .people import SESSIONS
 
 HOST = "127.0.0.1"
 START = 30.0
@@ -62,6 +65,21 @@ class Shop:
         """Return what the site serves at an address, without the browser."""
         with urllib.request.urlopen(self.address + path, timeout=10) as answer:
             return answer.read()
+
+    @property
+    def sessions(self) -> dict[str, str]:
+        """The key of a session for each who can log in."""
+        return json.loads((self.folder / SESSIONS).read_text())
+
+    def place_order(self, **options: Any) -> int:
+        """Place an order as a program does and return its id; options are fields of the request."""
+        (sku,) = self.queue.session.execute("SELECT sku FROM shop_product ORDER BY random()").fetchone()
+        (email,) = self.queue.session.execute("SELECT email FROM shop_customer ORDER BY random()").fetchone()
+        body = {"email": email, "lines": [{"sku": sku, "quantity": 1}], **options}
+        request = urllib.request.Request(f"{self.address}/api/orders/", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            reference = json.load(answer)["reference"]
+        return self.queue.value("SELECT id FROM shop_order WHERE reference = %s", [reference])
 
     @property
     def some_order(self) -> int:

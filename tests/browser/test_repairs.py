@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .people import VIEWER
+from .places import page_of
 
 if TYPE_CHECKING:
     from .pages import Admin, Storefront
@@ -55,7 +56,8 @@ def test_several_selected_jobs_are_retried_and_the_others_left_alone(admin: Admi
         shop.queue.wait(dead, "dead")
         disk.mend()
 
-    admin.log_in(to="/admin/django_pgqueue/job/?status=dead")
+    admin.enter()
+    admin.filter_by("Dead")
     assert sorted(admin.listed) == dead
     admin.select(*dead[:2])
     admin.act("Retry selected jobs")
@@ -69,7 +71,7 @@ def test_several_selected_jobs_are_retried_and_the_others_left_alone(admin: Admi
 def test_a_scheduled_job_is_run_now(admin: Admin, shop: Shop) -> None:
     (job_id,) = shop.queue.enqueue_many(INVOICE, [(shop.some_order,)], delay=AN_HOUR)
 
-    admin.log_in(to=f"/admin/django_pgqueue/job/{job_id}/change/")
+    admin.enter(to=page_of(job_id))
     assert admin.state == "Scheduled"
     assert admin.buttons == ["Run now", "Cancel"]
     admin.press("Run now")
@@ -79,7 +81,7 @@ def test_a_scheduled_job_is_run_now(admin: Admin, shop: Shop) -> None:
 def test_a_scheduled_job_is_cancelled_after_a_question(admin: Admin, shop: Shop) -> None:
     (job_id,) = shop.queue.enqueue_many(INVOICE, [(shop.some_order,)], delay=AN_HOUR)
 
-    admin.log_in(to=f"/admin/django_pgqueue/job/{job_id}/change/")
+    admin.enter(to=page_of(job_id))
     admin.press("Cancel")
     admin.browser.see("Are you sure?")
     assert shop.queue.status(job_id) == "scheduled"
@@ -92,7 +94,7 @@ def test_who_may_only_view_sees_no_buttons_and_no_actions(admin: Admin, shop: Sh
     (job_id,) = shop.queue.enqueue_many(CONVERSION, [(NO_SUCH_ORDER,)], max_attempts=1)
     shop.queue.wait(job_id, "dead")
 
-    admin.log_in(VIEWER)
+    admin.enter(VIEWER)
     assert admin.listed == [job_id]
     assert not admin.browser.all("select[name=action], .action-select, button[name=index]")
     admin.follow_job(job_id)
