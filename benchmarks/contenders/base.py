@@ -56,6 +56,13 @@ class Place:
         """Return how many jobs have not ended for good, by what is stored."""
         return self.contender.left(self)
 
+    @property
+    def url(self) -> str:
+        """The address of the run's database; raises CannotRun when the jobs are kept elsewhere."""
+        if self.connection is None:
+            raise CannotRun(f"{self.contender.name} keeps its jobs outside PostgreSQL")
+        return self.environ["DATABASE_URL"]
+
     def run(self, statement: str) -> psycopg.Cursor[Any]:
         """Run a statement on the run's database; raises CannotRun when the jobs are kept elsewhere."""
         if self.connection is None:

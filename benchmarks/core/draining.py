@@ -76,7 +76,7 @@ def drain(
 
 def _first(place: Place, workers: Workers) -> tuple[list[tuple[float, int]], float | None]:
     """Wait for the first job; return when it started, and what the workers had cost by then."""
-    if not wait_for(lambda: workers.check() or place.marks.first, START, pause=0.002):
+    if not wait_for(lambda: workers.alive() and place.marks.first, START, pause=0.002):
         raise Failed(f"{place.contender.name}: no job started within {START:g} s: {workers.said()}")
     return [(place.marks.first, 0)], cpu_of_sessions(workers.sessions())
 
@@ -93,7 +93,7 @@ def _count(
     pause = 0.005 if place.marks.jobs <= 50_000 else 0.02 if place.marks.jobs <= 200_000 else 0.1
     while samples[-1][1] < wanted and time.time() - samples[0][0] < cut:
         time.sleep(pause)
-        workers.check()
+        workers.alive()
         samples.append((time.time(), place.marks.count()))
         if watch:
             watch(workers, samples[-1][1])

@@ -62,11 +62,12 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def check(self) -> None:
-        """Raise Failed when one has ended."""
+    def alive(self) -> bool:
+        """Return True; raises Failed when one has ended."""
         for process in self._processes:
             if process.poll() is not None:
                 raise Failed(f"a worker ended with {process.returncode}: {self.said()}")
+        return True
 
     def said(self) -> str:
         """Return the end of what the workers printed."""

@@ -69,7 +69,7 @@ def claim(setting: Setting, way: str) -> Sample:
 
 def explained(place: Place, way: str) -> Sample:
     """Explain a claim of a place, after a few that warm up; all are rolled back."""
-    with psycopg.connect(place.environ["DATABASE_URL"], cursor_factory=psycopg.ClientCursor) as connection:
+    with psycopg.connect(place.url, cursor_factory=psycopg.ClientCursor) as connection:
         for _ in range(WARM_UP):
             _explain(connection, way, "ANALYZE, TIMING OFF")
         timed = _explain(connection, way, "ANALYZE, TIMING OFF, BUFFERS")

@@ -25,7 +25,7 @@ def probe(setting: Setting, contender: Contender) -> Sample:
     with contender.place(setting.databases, 0, more=setting.size + WARM_UP) as place:
         with place.work() as workers:
             time.sleep(contender.warm_up)
-            workers.check()
+            workers.alive()
             place.ask("probe", setting.size + WARM_UP, INTERVAL)
             wait_for(lambda: place.marks.count() == place.marks.jobs, ARRIVAL)
             waits = place.marks.waits()

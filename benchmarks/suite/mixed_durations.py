@@ -4,6 +4,7 @@ One job in a hundred takes 2 s, the others 1 ms, for 2 processes of 8 threads. F
 the same time, chosen so that there is as much work as before.
 """
 
+import time
 from functools import partial
 from typing import Any
 
@@ -34,7 +35,8 @@ def mixed(setting: Setting, short: float, every: int) -> Sample:
     """Enqueue jobs at a steady rate; the value is the 99th percentile of the short ones' waits, in ms."""
     with OURS.place(setting.databases, 0, DEFAULTS, more=setting.size) as place:
         with Workers([OURS.runworkers(*FLAGS)], place.environ) as workers:
-            wait_for(lambda: workers.check() or False, OURS.warm_up)
+            time.sleep(OURS.warm_up)
+            workers.alive()
             place.ask("mixed", setting.size, INTERVAL, short, LONG, every)
             if not wait_for(lambda: place.marks.count() == setting.size, PATIENCE):
                 raise Failed(f"{place.marks.count()} of {setting.size} jobs have run: {workers.said()}")

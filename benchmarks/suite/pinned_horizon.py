@@ -45,7 +45,7 @@ def pinned(setting: Setting, contender: Contender) -> Sample:
 @contextmanager
 def snapshot(place: Place) -> Iterator[None]:
     """Keep a REPEATABLE READ transaction open that has read the queue's table."""
-    with psycopg.connect(place.environ["DATABASE_URL"], application_name="benchmarks") as connection:
+    with psycopg.connect(place.url, application_name="benchmarks") as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.execute(f"SELECT count(*) FROM {place.contender.table}")
         yield

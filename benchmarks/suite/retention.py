@@ -43,7 +43,7 @@ def _watch(place: Place, workers: Workers, jobs: int, old: int) -> list[Look]:
         if time.time() - looks[0][0] > PATIENCE:
             raise Failed(f"{looks[-1][1]} of {old} old jobs are still there: {workers.said()}")
         time.sleep(PAUSE)
-        workers.check()
+        workers.alive()
         looks.append((time.time(), int(place.one(query)), place.marks.count() if jobs else 0))
     return looks
 

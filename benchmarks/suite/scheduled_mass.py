@@ -35,7 +35,7 @@ def scheduled(setting: Setting) -> Sample:
         place.run(filling.due_at(setting.size, due))
         if time.time() > due:
             raise Failed("the jobs were due before the last was inserted")
-        if not wait_for(lambda: workers.check() or place.marks.count() == place.marks.jobs, PATIENCE, 0.02):
+        if not wait_for(lambda: workers.alive() and place.marks.count() == setting.size, PATIENCE, 0.02):
             raise Failed(f"{place.marks.count()} of {setting.size} jobs have run: {workers.said()}")
         wait_for(lambda: place.left() == 0, draining.SETTLE)
         seconds = time.time() - due
