@@ -6,6 +6,7 @@ thread and per handler.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,13 +107,16 @@ class PgQueueBackend(BaseTaskBackend):
         as its ``on_conflict`` says.
         """
         prepared = enqueueing.prepare_all(list(calls), self)
-        rows = enqueueing.insert(prepared, alias=self.alias, database=self.settings.database)
+        notify = self.settings.notify
+        asked_at = time.monotonic()
+        rows = enqueueing.insert(prepared, alias=self.alias, database=self.settings.database, notify=notify)
         results = [self._result(item, row) for item, row in zip(prepared, rows, strict=True)]
-        if self.settings.notify:
+        if notify:
             queues = {
                 item.job.queue for item, row in zip(prepared, rows, strict=True) if _is_due(item.job, row)
             }
-            wakeups.notify_after_commit(sorted(queues), using=self.settings.database)
+            awake_at = asked_at if all(row.sleepers is False for row in rows) else None
+            wakeups.notify_after_commit(sorted(queues), using=self.settings.database, awake_at=awake_at)
         if announcements.listens("task_enqueued", logging.DEBUG):
             self._announce(result for result, row in zip(results, rows, strict=True) if row.inserted)
         return results

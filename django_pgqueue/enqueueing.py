@@ -215,13 +215,15 @@ def aware(moment: datetime | None) -> datetime | None:
     return moment
 
 
-def insert(prepared: Sequence[Prepared], *, alias: str, database: str) -> list[Enqueued]:
+def insert(
+    prepared: Sequence[Prepared], *, alias: str, database: str, notify: bool = False
+) -> list[Enqueued]:
     """Insert all in the caller's transaction, or in one of their own when that takes several statements."""
     jobs = [item.job for item in prepared]
     connection = queue_connection(database)
     unique = any(job.unique_key is not None for job in jobs)
     if not unique and len(jobs) == 1:
-        return [Job.objects.enqueue(jobs[0], backend=alias, connection=connection)]
+        return [Job.objects.enqueue(jobs[0], backend=alias, notify=notify, connection=connection)]
     if not unique and len(jobs) <= ROWS_PER_STATEMENT:
         return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
     with transaction.atomic(using=database):

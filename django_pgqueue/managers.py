@@ -50,10 +50,14 @@ class JobManager(HeldJobs):
 
     # --- enqueue
 
-    def enqueue(self, job: NewJob, *, backend: str, connection: Connection = None) -> Enqueued:
-        """Insert one job in the connection's present transaction."""
-        params = {**job._asdict(), "backend": backend}
-        return Enqueued(*run(connection or self._write_connection(), sql.ENQUEUE_ONE, params)[0])
+    def enqueue(
+        self, job: NewJob, *, backend: str, notify: bool = False, connection: Connection = None
+    ) -> Enqueued:
+        """Insert one job in the connection's present transaction; ``notify``: look for sleepers, too."""
+        params = {**job._asdict(), "backend": backend, "notify": notify}
+        row = run(connection or self._write_connection(), sql.ENQUEUE_ONE, params)[0]
+        job_id, enqueued_at, run_after, sleepers = row
+        return Enqueued(job_id, enqueued_at, run_after, sleepers=sleepers)
 
     def enqueue_many(
         self, jobs: Iterable[NewJob], *, backend: str, connection: Connection = None

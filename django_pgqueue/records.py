@@ -36,12 +36,16 @@ class NewJob(NamedTuple):
 
 
 class Enqueued(NamedTuple):
-    """A job as inserted, or the live job that holds its unique key (``inserted`` is False then)."""
+    """A job as inserted, or the live job that holds its unique key (``inserted`` is False then).
+
+    ``sleepers``: whether a worker slept on its queue at that moment; None where nobody looked.
+    """
 
     job_id: int
     enqueued_at: datetime | None
     run_after: datetime | None
     inserted: bool = True
+    sleepers: bool | None = None
 
 
 class Fence(NamedTuple):

@@ -49,6 +49,25 @@ def _job_of(found: str) -> str:
 
 # --- enqueue ---------------------------------------------------------------------------------------
 
+LOCK_CLASS = "1346850129"
+"""First key of the advisory locks that say "somebody sleeps on this queue", as it stands in a statement."""
+
+
+def _somebody_sleeps_on(queue: str) -> str:
+    """Return an expression: does a worker hold the key of this queue shared?
+
+    The key is taken for a moment, and for the session: for the transaction it would keep sleepers waiting.
+    Where it is not to be had, another enqueuer may have it for its moment, so the locks themselves are asked.
+    """
+    key = f"{LOCK_CLASS}, hashtext({queue})"
+    return f"""CASE WHEN pg_try_advisory_lock({key}) THEN NOT pg_advisory_unlock({key}) ELSE EXISTS (
+        SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = {LOCK_CLASS} AND mode = 'ShareLock' AND granted
+          AND objid = (hashtext({queue})::bigint & 4294967295)::oid
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ) END"""
+
+
 # A web request's statement: without the arrays of the one below it is planned and run in half the time.
 ENQUEUE_ONE = f"""
 WITH job AS (
@@ -68,7 +87,10 @@ WITH job AS (
            coalesce(run_after, enqueued_at), 0, %(max_attempts)s, 0, %(unique_key)s
     FROM job
 )
-SELECT id, enqueued_at, run_after FROM job
+SELECT id, enqueued_at, run_after,
+       CASE WHEN %(notify)s AND run_after IS NULL
+            THEN {_somebody_sleeps_on("%(queue)s::text")} OR {_somebody_sleeps_on("'*'")} END
+FROM job
 """
 
 # The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order.  The clock is
@@ -774,8 +796,6 @@ SELECT low FROM probe WHERE low >= high
 # --- wake-up ---------------------------------------------------------------------------------------
 
 CHANNEL = "django_pgqueue"
-LOCK_CLASS = "1346850129"
-"""First key of the advisory locks that say "somebody sleeps on this queue", as it stands in a statement."""
 
 # A sleeping worker holds the key shared; whoever fails to get it exclusively wakes the sleepers.
 # A worker that serves any queue sleeps on '*'.

@@ -1,12 +1,17 @@
 """LISTEN/NOTIFY: shortens the wait of a sleeping worker, and is never needed for correctness.
 
 NOTIFY takes a lock that serialises the commits of the whole database, so a busy system must send
-none.  A worker that falls asleep holds a shared advisory lock on its queue's key and looks once more
-before it sleeps; an enqueuer, *after* its commit, tries the exclusive lock and notifies only if it
-fails.  Whichever comes second sees the other.  The lock vanishes with the sleeper's connection.
+none.  A worker that falls asleep holds a shared advisory lock on its queue's key; an enqueuer notifies
+only when somebody does.  The lock vanishes with the sleeper's connection.
+
+The statement that inserts a single job looks for sleepers on its way, which saves a round trip.  It looks
+*before* the commit, so whoever falls asleep in between would miss the job: a worker that has just fallen
+asleep therefore goes on looking for twice ``SEEN_FOR``, and an enqueuer whose commit came later than
+``SEEN_FOR`` looks again.  All others look after their commit.  Whichever comes second sees the other.
 """
 
 import logging
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -16,31 +21,42 @@ from django.db import DatabaseError, connections, transaction
 from . import sql
 from .events import log
 
+SEEN_FOR = 0.5
+"""Seconds for which it counts that a statement saw nobody asleep."""
 LOOK_BACK = 8
 """How many of a transaction's latest callbacks are searched for a notice that says the same already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a transaction does after its commit; ``queues`` are those with new jobs."""
+    """What a transaction does after its commit; ``queues`` are those with new jobs.
+
+    ``awake_at``: the monotonic time, in seconds, at which nobody slept on them; None when somebody may.
+    """
 
     queues: frozenset[str]
     using: str
+    awake_at: float | None = None
 
     def __call__(self) -> None:
-        """Notify."""
-        notify(sorted(self.queues), using=self.using)
+        """Notify, unless nobody can have slept long enough to need it."""
+        if self.awake_at is None or time.monotonic() - self.awake_at > SEEN_FOR:
+            notify(sorted(self.queues), using=self.using)
+
+    def stands_for(self, other: "Notice") -> bool:
+        """Return whether the other has nothing to add to this one."""
+        return other.queues <= self.queues and (self.awake_at is None or other.awake_at is not None)
 
 
-def notify_after_commit(queues: Collection[str], *, using: str) -> None:
+def notify_after_commit(queues: Collection[str], *, using: str, awake_at: float | None = None) -> None:
     """Wake the workers that sleep on these queues once the present transaction has committed.
 
-    Once for a queue, however often its transaction enqueues.  A caller without autocommit and without
-    ``atomic`` commits unseen by Django: the workers poll.
+    Once for a queue, however often its transaction enqueues.  ``awake_at``: see ``Notice``.  A caller
+    without autocommit and without ``atomic`` commits unseen by Django: the workers poll.
     """
     connection = connections[using]
     by_hand = not connection.in_atomic_block and not connection.get_autocommit()
-    notice = Notice(frozenset(queues), using)
+    notice = Notice(frozenset(queues), using, awake_at)
     if queues and not by_hand and not _is_pending(notice, connection):
         transaction.on_commit(notice, using=using, robust=True)
 
@@ -48,7 +64,7 @@ def notify_after_commit(queues: Collection[str], *, using: str) -> None:
 def _is_pending(notice: Notice, connection: Any) -> bool:
     # Django drops a callback together with the savepoint that it was made in; what is listed will be called.
     return any(
-        isinstance(callback, Notice) and notice.queues <= callback.queues
+        isinstance(callback, Notice) and callback.stands_for(notice)
         for _, callback, *_ in connection.run_on_commit[-LOOK_BACK:]
     )
 

@@ -16,6 +16,7 @@ from django_pgqueue.compat import task_backends
 
 from .support import status_of
 from .tasks import mail, ok
+from .waiting import wait_for
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("invariants")]
 
@@ -162,11 +163,57 @@ def test_an_enqueuers_own_try_is_not_taken_for_a_sleeper(
 def test_who_falls_asleep_during_a_transaction_is_woken_at_its_commit(
     heard: Heard, sleeper: Callable[..., Any]
 ) -> None:
-    """Asked before the commit nobody would be asleep yet, and the sleeper's last look would miss the job."""
+    """The sleeper looks for a while, and might look no more when a later commit comes."""
     with transaction.atomic():
         ok.enqueue()
         sleeper("default")
+        wait_for(wakeups.SEEN_FOR)
     assert heard() == ["default"]
+    with transaction.atomic():  # a bulk does not look before its commit
+        ok.enqueue_many([(), ()])
+        sleeper("default")
+    assert heard() == ["default"]
+
+
+def test_a_short_transaction_is_left_to_those_who_have_just_fallen_asleep(
+    heard: Heard, sleeper: Callable[..., Any], django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(3), transaction.atomic():  # BEGIN and COMMIT among them
+        ok.enqueue()
+    with django_assert_num_queries(1):
+        ok.enqueue()
+    with transaction.atomic():
+        ok.enqueue()
+        sleeper("default")
+    assert heard() == []
+
+
+def test_a_notice_that_must_go_out_is_not_taken_for_one_that_may_not(
+    heard: Heard, sleeper: Callable[..., Any]
+) -> None:
+    with transaction.atomic():
+        ok.enqueue()
+        sleeper("default")
+        ok.enqueue()
+    assert heard() == ["default"]
+
+
+def test_many_who_enqueue_at_once_are_not_taken_for_sleepers(
+    heard: Heard, second_connection: psycopg.Connection, blocked: Any
+) -> None:
+    """Another enqueuer holds the key for its moment: that moment is held open here."""
+    for queue in ("default", "*"):
+        second_connection.execute(f"SELECT pg_advisory_lock({sql.LOCK_CLASS}, hashtext(%s))", [queue])
+        ok.enqueue()
+        second_connection.execute(f"SELECT pg_advisory_unlock({sql.LOCK_CLASS}, hashtext(%s))", [queue])
+    assert heard() == []
+
+
+def test_looking_for_sleepers_leaves_no_lock(second_connection: psycopg.Connection) -> None:
+    with transaction.atomic():
+        ok.enqueue()
+        held = second_connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        assert held.fetchone() == (0,)
 
 
 def test_the_option_turns_it_off(heard: Heard, sleeper: Callable[..., Any]) -> None:
@@ -178,8 +225,9 @@ def test_the_option_turns_it_off(heard: Heard, sleeper: Callable[..., Any]) -> N
 
 
 def test_a_notice_that_fails_is_logged_and_harms_nobody(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sleeper: Callable[..., Any]
 ) -> None:
+    sleeper("default")
     monkeypatch.setattr(sql, "NOTIFY_SLEEPERS", "SELECT 1/0 WHERE %(queues)s::text[] IS NOT NULL")
     with caplog.at_level(logging.WARNING, "django_pgqueue"):
         result = ok.enqueue()
@@ -187,7 +235,11 @@ def test_a_notice_that_fails_is_logged_and_harms_nobody(
     assert "notify_failed queues=default" in caplog.text
 
 
-def test_a_lost_connection_at_the_notice_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_connection_at_the_notice_harms_nobody(
+    monkeypatch: pytest.MonkeyPatch, sleeper: Callable[..., Any]
+) -> None:
+    sleeper("default")
+
     def lost(*args: Any) -> Any:
         raise OperationalError("the connection is lost")
 

@@ -2,8 +2,8 @@
 
 While a child has room and has found its queues empty, this thread holds the shared advisory lock of
 each queue; enqueuers that see it send a NOTIFY after their commit.  Having taken the lock, it makes
-the children look once more: what was committed before the lock is found by that look, what comes
-after it is notified.
+the children look again for a while: what was enqueued before the lock is found by those looks, what
+comes after it is notified (see ``wakeups``).
 """
 
 import contextlib
@@ -18,6 +18,7 @@ import psycopg
 from .. import sql
 from ..connections import PrivateConnection
 from ..events import log
+from ..wakeups import SEEN_FOR
 from .board import LIVE, Board
 from .config import WorkerConfig
 
@@ -25,6 +26,9 @@ TICK = 0.05
 IDLE_TICK = 0.5
 KEEP_LOCK = 0.25
 """Seconds that the lock stays after the last child fell out of sleep: a busy child dozes for moments."""
+LOOK_FOR = 2 * SEEN_FOR
+"""Seconds for which those who have just fallen asleep go on looking, once a tick of ``LOOK_TICK``."""
+LOOK_TICK = 0.1
 PING_EVERY = 15.0
 """Seconds between two signs of life on an otherwise silent connection: one that died says nothing."""
 
@@ -81,6 +85,7 @@ class Sleepers:
             raw.execute(sql.LISTEN)
         self._listens = True
         locked = False
+        look_until = float("-inf")
         heard_at = time.monotonic()
         self.notice_children()  # what was notified while nobody listened
         while True:
@@ -91,14 +96,16 @@ class Sleepers:
                 locked = not locked
                 self._lock(sql.SLEEP if locked else sql.AWAKE)
                 heard_at = now
-                if locked:
-                    self.notice_children()
+                look_until = time.monotonic() + LOOK_FOR if locked else float("-inf")
+            if now < look_until:
+                self.notice_children()
             if now - heard_at > PING_EVERY:
                 with self.connection.guarded() as raw:
                     raw.execute("SELECT 1")
                 heard_at = now
                 self.notice_children()  # a notification may have come in with the reply
-            if self._notified(IDLE_TICK if locked else TICK):
+            tick = LOOK_TICK if now < look_until else IDLE_TICK if locked else TICK
+            if self._notified(tick):
                 self.notice_children()
 
     def _somebody_sleeps(self) -> bool:

@@ -73,6 +73,22 @@ def test_a_sleeping_worker_starts_at_once(queue: Queue, start: Workers) -> None:
     assert 1.4 < execution.began - before < 4.0
 
 
+def test_who_falls_asleep_between_an_insert_and_its_commit_still_starts_at_once(
+    queue: Queue, start: Workers
+) -> None:
+    start(*SLEEPY, "--threads", 1)
+    for _ in range(3):
+        busy = tasks.sleep.enqueue(0.3)
+        queue.wait_started(int(busy.id))
+        wait_until(lambda: not asleep(queue))
+        with transaction.atomic():
+            late = tasks.mark.enqueue()
+            wait_until(lambda: asleep(queue))
+        committed = time.monotonic()
+        (execution,) = queue.wait_started(int(late.id))
+        assert execution.began - committed < 1.5
+
+
 def test_a_retry_is_not_late(queue: Queue, start: Workers) -> None:
     start(*SLEEPY)
     job = queue.enqueue(tasks.fail_at_first, 2, max_attempts=3, backoff_base=0.5, backoff_cap=0.5, delay=0.1)
