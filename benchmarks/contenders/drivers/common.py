@@ -21,12 +21,12 @@ WARM_UP = 10
 """Probes before those that count."""
 
 
-def main(commands: Mapping[str, Callable[..., Any]], run: Callable[[Any], Any] = asyncio.run) -> None:
-    """Run the command that the arguments name; ``run`` runs those that are coroutines."""
+def main(commands: Mapping[str, Callable[..., Any]], best: Callable[[Any], Any] = asyncio.run) -> None:
+    """Run the command that the arguments name; at its best a coroutine is run by ``best``."""
     name, *arguments = sys.argv[1:]
     answer = commands[name](*(float(text) if "." in text else int(text) for text in arguments))
     if inspect.iscoroutine(answer):
-        answer = run(answer)
+        answer = (best if BEST else asyncio.run)(answer)
     if answer is not None:
         print(json.dumps(answer), flush=True)
 

@@ -79,7 +79,4 @@ if __name__ == "__main__":
         "work": work,
         "versions": lambda: common.versions("pgqueuer", "asyncpg", "uvloop"),
     }
-    if common.BEST:
-        common.main(commands, uvloop.run)
-    else:
-        common.main(commands)
+    common.main(commands, uvloop.run)

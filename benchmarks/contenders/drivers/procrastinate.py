@@ -66,7 +66,4 @@ if __name__ == "__main__":
         "work": work,
         "versions": lambda: common.versions("procrastinate", "psycopg", "uvloop"),
     }
-    if common.BEST:
-        common.main(commands, uvloop.run)
-    else:
-        common.main(commands)
+    common.main(commands, uvloop.run)
