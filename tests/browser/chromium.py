@@ -65,6 +65,7 @@ class Browser:
         self.command("Network.clearBrowserCookies")
         self.command("Storage.clearDataForOrigin", origin=self.address, storageTypes="all")
         self.command("Emulation.clearDeviceMetricsOverride")
+        self.command("Emulation.setScrollbarsHidden", hidden=False)
         self.command("Emulation.setEmulatedMedia", features=[])
         self.heard()
 
@@ -139,14 +140,19 @@ class Browser:
 
     def be_a_phone(self) -> None:
         """Have a narrow screen and a finger."""
-        width, height = PHONE
-        self.command(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2, mobile=True
-        )
+        self._have_screen(*PHONE, deviceScaleFactor=2, mobile=True)
 
-    def be_dark(self) -> None:
-        """Say that the person prefers dark colours."""
-        features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    def be_a_desktop(self, width: int, height: int) -> None:
+        """Have a window whose page is of exactly this size, without scroll bars."""
+        self.command("Emulation.setScrollbarsHidden", hidden=True)
+        self._have_screen(width, height, deviceScaleFactor=1, mobile=False)
+
+    def _have_screen(self, width: int, height: int, **options: Any) -> None:
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, **options)
+
+    def be_dark(self, dark: bool = True) -> None:
+        """Say that the person prefers dark colours, or light ones."""
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.command("Emulation.setEmulatedMedia", features=features)
 
     def command(self, name: str, /, **parameters: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from .chromium import Browser
     from .pages import Admin, Storefront
+    from .scene import Scene
     from .shop import Shop
 
 EXPECTED: tuple[str, ...] = ()
@@ -76,3 +77,11 @@ def admin(browser: "Browser", shop: "Shop") -> "Admin":
     from .pages import Admin
 
     return Admin(browser, shop.sessions)
+
+
+@pytest.fixture
+def scene(browser: "Browser", shop: "Shop") -> "Scene":
+    """Jobs in every state that lasts."""
+    from .scene import build
+
+    return build(shop)

@@ -117,11 +117,11 @@ class Disk:
 def open_shop(folder: Path) -> Iterator[Shop]:
     """Make a database, start everything, and leave nothing behind."""
     with ExitStack() as stack:
+        nursery = Nursery()  # first, so that it gets ready meanwhile
+        stack.callback(nursery.close)
         url = stack.enter_context(_database())
         environ = _environ(url, folder)
         _prepare(environ)
-        nursery = Nursery()
-        stack.callback(nursery.close)
         address = f"http://{HOST}:{free_port()}"
         outside = ["outside_world", "--failing", "0"]
         stack.enter_context(_service(nursery, environ, folder / "outside.log", *outside))
