@@ -112,10 +112,6 @@ class Contender:
         """Return facts about what is kept of ended jobs; raises Failed when that is not as promised."""
         return {}
 
-    def tag(self, configuration: str) -> str:
-        """Return what tells the templates of configurations apart, if their tables differ."""
-        return ""
-
     @contextmanager
     def place(
         self,
@@ -132,18 +128,9 @@ class Contender:
         ``fill`` is a name and SQL that puts further rows into the template.
         """
         with marked(jobs + more) as seen:
-            name = f"{self.name.replace('-', '_')}{self.tag(configuration)}"
             environ = self.environ(configuration, seen, options or {})
-
-            def make(url: str) -> None:
-                self._fill({**environ, "DATABASE_URL": url}, jobs)
-                if fill[1]:
-                    with psycopg.connect(url) as connection:
-                        connection.execute(fill[1])
-
-            template = databases.template(f"{name}_{jobs}{fill[0]}", make)
-            run = f"{name}_run"
-            environ["DATABASE_URL"] = databases.copy(template, run)
+            run = f"{self._prefix}_run"
+            environ["DATABASE_URL"] = databases.copy(self.template(databases, jobs, environ, fill), run)
             connection = databases.connect(run)
             try:
                 made = marks.Marks(seen)
@@ -151,6 +138,26 @@ class Contender:
             finally:
                 connection.close()
                 databases.drop(run)
+
+    def template(
+        self, databases: Databases, jobs: int, environ: Mapping[str, str], fill: tuple[str, str] = ("", "")
+    ) -> str:
+        """Return the name of the database that runs begin with copies of; it is made when first asked for."""
+
+        def make(url: str) -> None:
+            surroundings = {**environ, "DATABASE_URL": url}
+            answer_of(self.driver("setup"), surroundings)
+            if jobs:
+                answer_of(self.driver("preload", jobs), surroundings)
+            if fill[1]:
+                with psycopg.connect(url) as connection:
+                    connection.execute(fill[1])
+
+        return databases.template(f"{self._prefix}_{jobs}{fill[0]}", make)
+
+    @property
+    def _prefix(self) -> str:
+        return self.name.replace("-", "_")
 
     def environ(self, configuration: str, seen: Path, options: Mapping[str, Any]) -> dict[str, str]:
         """Return the environment of the driver, without the database."""
@@ -161,11 +168,6 @@ class Contender:
             "BENCHMARK_CONFIGURATION": configuration,
             marks.VARIABLE: str(seen),
         }
-
-    def _fill(self, environ: Mapping[str, str], jobs: int) -> None:
-        answer_of(self.driver("setup"), environ)
-        if jobs:
-            answer_of(self.driver("preload", jobs), environ)
 
 
 @contextmanager

@@ -6,16 +6,18 @@ own claim with all that belongs to it: cursor, lease, payload, transaction setti
 jobs in the same way and return their ids only.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 
-from benchmarks.contenders.base import Place
+from benchmarks.contenders.base import BEST
 from benchmarks.contenders.ours import OURS
 from benchmarks.core.benchmark import Benchmark, Setting
 from benchmarks.core.filling import QUEUES, one_in_ten_ready
@@ -62,14 +64,14 @@ def lanes(setting: Setting) -> list[Lane]:
 
 def claim(setting: Setting, way: str) -> Sample:
     """Claim in one way; the value is the server's execution time in milliseconds."""
+    environ = OURS.environ(BEST, Path(os.devnull), {})
     fill = (f"_plan_{setting.size}", one_in_ten_ready(setting.size))
-    with OURS.place(setting.databases, 0, fill=fill) as place:
-        return explained(place, way)
+    return explained(setting.databases.url(OURS.template(setting.databases, 0, environ, fill)), way)
 
 
-def explained(place: Place, way: str) -> Sample:
-    """Explain a claim of a place, after a few that warm up; all are rolled back."""
-    with psycopg.connect(place.url, cursor_factory=psycopg.ClientCursor) as connection:
+def explained(url: str, way: str) -> Sample:
+    """Explain a claim on a database, after a few that warm up; all are rolled back."""
+    with psycopg.connect(url, cursor_factory=psycopg.ClientCursor) as connection:
         for _ in range(WARM_UP):
             _explain(connection, way, "ANALYZE, TIMING OFF")
         timed = _explain(connection, way, "ANALYZE, TIMING OFF, BUFFERS")
