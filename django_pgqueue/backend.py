@@ -29,7 +29,7 @@ from .compat import (
     is_the_apis_own,
 )
 from .records import Enqueued, NewJob
-from .results import get_result, new_result
+from .results import get_result, get_results, new_result
 from .storable import time_problem
 from .task_options import DJANGOS_OWN, check_options
 from .tasks import P, PgQueueTask, R
@@ -110,7 +110,7 @@ class PgQueueBackend(BaseTaskBackend):
         notify = self.settings.notify
         asked_at = time.monotonic()
         rows = enqueueing.insert(prepared, alias=self.alias, database=self.settings.database, notify=notify)
-        results = [self._result(item, row) for item, row in zip(prepared, rows, strict=True)]
+        results = self._results(prepared, rows)
         if notify:
             queues = {
                 item.job.queue for item, row in zip(prepared, rows, strict=True) if _is_due(item.job, row)
@@ -139,9 +139,19 @@ class PgQueueBackend(BaseTaskBackend):
         # Where both APIs are loaded each has a handler with an instance of its own; one of them reports.
         return check_alias(self.alias, self._params) if is_the_apis_own(self) else []
 
-    def _result(self, item: enqueueing.Prepared, row: Enqueued) -> AnyResult:
-        if not row.inserted:
-            return self.get_result(str(row.job_id))
+    def _results(self, prepared: Sequence[enqueueing.Prepared], rows: Sequence[Enqueued]) -> list[AnyResult]:
+        live = {row.job_id for row in rows if not row.inserted}
+        found = get_results(live, alias=self.alias, database=self.settings.database) if live else {}
+        return [
+            self._new(item, row) if row.inserted else self._found(found, row)
+            for item, row in zip(prepared, rows, strict=True)
+        ]
+
+    def _found(self, found: Mapping[int, AnyResult], row: Enqueued) -> AnyResult:
+        # Of another alias, or pruned in this very moment: the error says which.
+        return found.get(row.job_id) or self.get_result(str(row.job_id))
+
+    def _new(self, item: enqueueing.Prepared, row: Enqueued) -> AnyResult:
         return new_result(
             task=item.task,
             id=str(row.job_id),

@@ -234,10 +234,11 @@ def insert(
             if not row.inserted and item.on_conflict == "raise":
                 place = index if len(prepared) > 1 else None
                 raise DuplicateJob(row.job_id, item.job.unique_key or "", index=place)
-        return [
-            row if row.inserted else _resolve(item, row, alias, connection)
-            for item, row in zip(prepared, rows, strict=True)
-        ]
+        # By the order of the keys: two calls that replace the same jobs must not wait in a circle.
+        for place in sorted(range(len(jobs)), key=lambda place: jobs[place].unique_key or ""):
+            if not rows[place].inserted:
+                rows[place] = _resolve(prepared[place], rows[place], alias, connection)
+        return rows
 
 
 def _resolve(item: Prepared, live: Enqueued, alias: str, connection: Any) -> Enqueued:

@@ -9,6 +9,7 @@ zero rows is an answer, not an error.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -33,6 +34,10 @@ from .records import (
 
 TRIES = 5
 """How often an insert is tried whose unique key is taken at the insert and free at the look."""
+
+
+class _KeyChangedHands(Exception):
+    """A key was taken at the insert, by a job that came after it began, and is free at the look."""
 
 
 class PromoteMark(NamedTuple):
@@ -76,43 +81,48 @@ class JobManager(HeldJobs):
     def enqueue_unique(
         self, jobs: Sequence[NewJob], *, backend: str, connection: Connection = None
     ) -> list[Enqueued]:
-        """Insert those of ``jobs`` whose unique key no live job holds; in order.
+        """Insert those of ``jobs`` whose unique key no live job holds, and answer in order.
 
-        The others are answered with the live job's id and ``inserted=False``.
+        The others are answered with the live job's id and ``inserted=False``.  Inserts go by the order of
+        the keys, over all statements: two calls with the same keys never wait for each other in a circle.
         """
         connection = connection or self._write_connection()
-        answers: dict[int, Enqueued] = {}
+        places = sorted(range(len(jobs)), key=lambda place: jobs[place].unique_key or "")
         for _ in range(TRIES):
-            todo = [(place, job) for place, job in enumerate(jobs) if place not in answers]
-            for chunk in chunks(todo, ROWS_PER_STATEMENT):
-                answers |= self._enqueue_unique(chunk, backend, connection)
-            if len(answers) == len(jobs):
+            # What was inserted goes again, too: a second try for one key alone could close a circle.
+            with suppress(_KeyChangedHands), savepoint(connection) if len(jobs) > 1 else nullcontext():
+                answers: dict[int, Enqueued] = {}
+                for chunk in chunks(places, ROWS_PER_STATEMENT):
+                    answers |= self._enqueue_unique(chunk, jobs, backend, connection)
                 return [answers[place] for place in range(len(jobs))]
         raise QueueError(
             f"a unique key changed hands {TRIES} times while its job was being enqueued; try again"
         )
 
     def _enqueue_unique(
-        self, chunk: Sequence[tuple[int, NewJob]], backend: str, connection: Connection
+        self, places: Sequence[int], jobs: Sequence[NewJob], backend: str, connection: Connection
     ) -> dict[int, Enqueued]:
-        params = _job_columns([job for _, job in chunk])
+        params = _job_columns([jobs[place] for place in places])
         rows = sorted(run(connection, sql.ENQUEUE_UNIQUE, {**params, "backend": backend}))
-        answers = {place: Enqueued(*row) for (place, _), row in zip(chunk, rows, strict=True) if row[3]}
-        clashes = [(place, job.unique_key) for place, job in chunk if place not in answers]
+        given = dict(zip(places, rows, strict=True))
+        answers = {place: Enqueued(*row[:4]) for place, row in given.items() if row[3]}
+        clashes = {place: row[4] for place, row in given.items() if not row[3]}
         if clashes:
-            keys = {"unique_keys": sorted({key for _, key in clashes if key})}
+            keys = {"unique_keys": sorted({jobs[place].unique_key or "" for place in clashes})}
             live = dict(run(connection, sql.LIVE_BY_KEY, keys))
-            # A key that is free again has lost its job since: its place is tried once more.
-            answers |= {
-                place: Enqueued(live[key], None, None, False) for place, key in clashes if key in live
-            }
+            for place, was_live in clashes.items():
+                # A job that held the key at the insert and has just ended is an answer as good.
+                job_id = live.get(jobs[place].unique_key, was_live)
+                if job_id is None:
+                    raise _KeyChangedHands
+                answers[place] = Enqueued(job_id, None, None, False)
         return answers
 
     def replace(self, job: NewJob, *, connection: Connection = None) -> Enqueued | None:
         """Give the waiting job of this unique key new arguments and a new time; None when none waits."""
         params = job._asdict()
         rows = run(connection or self._write_connection(), sql.REPLACE, params)
-        return Enqueued._make((*rows[0], False)) if rows else None
+        return Enqueued(*rows[0])._replace(inserted=False) if rows else None
 
     # --- promote
 

@@ -5,7 +5,7 @@ FAILED (cancelled with an error that says so).  Results are read on the write al
 not have the row yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -22,7 +22,7 @@ from .compat import (
     TaskResultStatus,
 )
 from .models import Attempt, JobState
-from .querying import queue_connection
+from .querying import ROWS_PER_STATEMENT, chunks, queue_connection
 from .resolving import task_of
 from .waiting import wait_until_ended
 
@@ -50,19 +50,27 @@ def job_id_of(result_id: Any) -> int:
 def get_result(result_id: Any, *, alias: str, database: str) -> AnyResult:
     """Return the result with this id; raises TaskResultDoesNotExist."""
     job_id = job_id_of(result_id)
-    queue_connection(database)  # a readable error where it is not PostgreSQL
-    state = (
-        JobState.objects.using(database)
-        .select_related("job")
-        .filter(job_id=job_id, job__backend=alias)
-        .first()
-    )
-    if state is None:
+    found = get_results([job_id], alias=alias, database=database)
+    if not found:
         raise TaskResultDoesNotExist(f"there is no job {job_id} of the backend {alias!r}")
-    # An attempt that ended since the state was read would be counted twice.
-    ended = Attempt.objects.using(database).filter(job_id=job_id, number__lte=state.attempts)
-    attempts = ended.order_by("number")
-    return build_result(state, list(attempts))
+    return found[job_id]
+
+
+def get_results(job_ids: Collection[int], *, alias: str, database: str) -> dict[int, AnyResult]:
+    """Return the results of those of these jobs that are there; two statements for a thousand."""
+    queue_connection(database)  # a readable error where it is not PostgreSQL
+    results: dict[int, AnyResult] = {}
+    for chunk in chunks(list(job_ids), ROWS_PER_STATEMENT):
+        states_now = JobState.objects.using(database).select_related("job")
+        there = {state.pk: state for state in states_now.filter(job_id__in=chunk, job__backend=alias)}
+        ended: dict[int, list[Attempt]] = {job_id: [] for job_id in there}
+        attempts = Attempt.objects.using(database).filter(job_id__in=list(there))
+        for attempt in attempts.order_by("job_id", "number") if there else ():
+            # One that ended since the state was read would be counted twice.
+            if attempt.number <= there[attempt.job_id].attempts:
+                ended[attempt.job_id].append(attempt)
+        results |= {job_id: build_result(state, ended[job_id]) for job_id, state in there.items()}
+    return results
 
 
 def build_result(state: JobState, attempts: Sequence[Attempt]) -> AnyResult:

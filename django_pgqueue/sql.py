@@ -153,7 +153,10 @@ ENQUEUE_UNIQUE = f"""{_GIVEN_JOBS}, state AS ({_INSERT_STATE}
 ), job AS ({_INSERT_JOB}
     WHERE id IN (SELECT job_id FROM state)
 )
-SELECT id, enqueued_at, run_after, id IN (SELECT job_id FROM state) FROM given
+SELECT id, enqueued_at, run_after, id IN (SELECT job_id FROM state),
+       (SELECT live.job_id FROM {STATE} AS live
+        WHERE live.unique_key = given.unique_key AND live.status IN {_LIVE})
+FROM given
 """
 
 LIVE_BY_KEY = f"""

@@ -276,3 +276,30 @@ def test_an_insert_waits_for_an_uncommitted_one_of_the_same_key(
     (theirs,) = waiting.result(10)
     assert (theirs.job_id, theirs.inserted) == (mine.job_id, False)
     assert status_of(mine.job_id) == READY
+
+
+def test_a_thousand_duplicates_are_read_together(django_assert_num_queries: Any) -> None:
+    """A savepoint, the insert and the look at who has the keys, then jobs and attempts: no query for each."""
+    task = ok.using(unique_key=lambda n: f"order {n}")
+    first = task.enqueue_many((n,) for n in range(1000))
+    with django_assert_num_queries(8):
+        again = task.enqueue_many((n,) for n in reversed(range(1000)))
+    assert [result.id for result in again] == [result.id for result in reversed(first)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bulk_replacements_of_the_same_jobs_in_opposite_order_do_not_deadlock() -> None:
+    task = ok.using(unique_key=lambda n: f"order {n}", on_conflict="replace")
+    task.enqueue_many((n,) for n in range(100))
+
+    def replace(step: int) -> None:
+        try:
+            for _ in range(5):
+                task.enqueue_many((n,) for n in range(100)[::step])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor() as pool:
+        forward, backward = pool.submit(replace, 1), pool.submit(replace, -1)
+        forward.result(60), backward.result(60)
+    assert Job.objects.count() == 100
