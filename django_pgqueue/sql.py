@@ -800,13 +800,11 @@ SELECT low FROM probe WHERE low >= high
 
 CHANNEL = "django_pgqueue"
 
-# A sleeping worker holds the key shared; whoever fails to get it exclusively wakes the sleepers.
 # A worker that serves any queue sleeps on '*'.
 NOTIFY_SLEEPERS = f"""
 SELECT pg_notify('{CHANNEL}', queue)
 FROM unnest(%(queues)s::text[]) AS given(queue)
-WHERE NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext(queue))
-   OR NOT pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext('*'))
+WHERE {_somebody_sleeps_on("queue")} OR {_somebody_sleeps_on("'*'")}
 """
 SLEEP = f"SELECT pg_advisory_lock_shared({LOCK_CLASS}, hashtext(%(queue)s))"
 AWAKE = f"SELECT pg_advisory_unlock_shared({LOCK_CLASS}, hashtext(%(queue)s))"

@@ -205,6 +205,7 @@ def test_many_who_enqueue_at_once_are_not_taken_for_sleepers(
     for queue in ("default", "*"):
         second_connection.execute(f"SELECT pg_advisory_lock({sql.LOCK_CLASS}, hashtext(%s))", [queue])
         ok.enqueue()
+        ok.enqueue_many([(), ()])
         second_connection.execute(f"SELECT pg_advisory_unlock({sql.LOCK_CLASS}, hashtext(%s))", [queue])
     assert heard() == []
 
