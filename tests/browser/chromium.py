@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from selenium import webdriver
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.select import Select
 
 from ..waiting import wait_until
 
@@ -35,6 +35,14 @@ SWITCHES = (
     "--force-color-profile=srgb",
     f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
 )
+
+
+# In one go: asking for each element's state and text by itself takes a second on a page with many.
+VISIBLE = """
+const [selector, text] = arguments;
+return [...document.querySelectorAll(selector)].filter((element) =>
+    element.checkVisibility({ visibilityProperty: true }) && (!text || element.innerText.trim() === text));
+"""
 
 
 class Missing(Exception):
@@ -79,8 +87,7 @@ class Browser:
 
     def all(self, selector: str, text: str = "") -> list[WebElement]:
         """Return the visible elements with this selector, and this text if given."""
-        found = self.driver.find_elements(By.CSS_SELECTOR, selector)
-        return [each for each in found if each.is_displayed() and text in ("", each.text.strip())]
+        return self.script(VISIBLE, selector, text)
 
     def text(self, selector: str = "body") -> str:
         """Return what is written there, each run of white space as one space."""
@@ -115,6 +122,10 @@ class Browser:
         """Click on an element that stays on this page."""
         self.find(selector, text).click()
 
+    def choose(self, selector: str, label: str) -> None:
+        """Choose from a drop-down list."""
+        Select(self.find(selector)).select_by_visible_text(label)
+
     def follow(self, selector: str, text: str = "") -> None:
         """Click on an element that leads to another page, and wait for it to be there."""
         with self.new_page():
@@ -132,9 +143,9 @@ class Browser:
         """Press a key by its name, TAB or ENTER, wherever the focus is."""
         webdriver.ActionChains(self.driver, duration=0).send_keys(getattr(Keys, key)).perform()
 
-    def focused(self) -> WebElement:
-        """Return the element that has the focus."""
-        return self.driver.switch_to.active_element
+    def focused(self, what: str) -> str:
+        """Return a property of the element that has the focus: its innerText, its className."""
+        return self.script("return document.activeElement[arguments[0]]", what)
 
     # --- being something else
 
@@ -172,17 +183,22 @@ class Browser:
         return path
 
 
+def programs() -> tuple[str, str]:
+    """Return the paths of the browser and its driver. Raises Missing."""
+    return _found(BROWSERS), _found(DRIVERS)
+
+
 @contextmanager
-def started(address: str) -> Iterator[Browser]:
-    """Start a browser for a site. Raises Missing."""
+def started(browser: str, chromedriver: str, address: str) -> Iterator[Browser]:
+    """Start a browser for a site."""
     options = webdriver.ChromeOptions()
-    options.binary_location = _found(BROWSERS)
+    options.binary_location = browser
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     for switch in SWITCHES:
         options.add_argument(switch)
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium refuses root otherwise
-    driver = webdriver.Chrome(options, webdriver.ChromeService(_found(DRIVERS)))
+    driver = webdriver.Chrome(options, webdriver.ChromeService(chromedriver))
     try:
         yield Browser(driver, address)
     finally:

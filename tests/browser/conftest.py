@@ -22,7 +22,21 @@ EXPECTED: tuple[str, ...] = ()
 
 
 @pytest.fixture(scope="session")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Shop"]:
+def programs() -> tuple[str, str]:
+    """The browser and its driver; without them the tests fail, and say at once what to install."""
+    try:
+        from . import chromium
+
+        return chromium.programs()
+    except ModuleNotFoundError as error:
+        missing = f"{error}. `python3 dev.py browser` makes an environment that has it."
+    except chromium.Missing as error:
+        missing = str(error)
+    pytest.fail(missing, pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def shop(programs: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator["Shop"]:
     """The shop with its worker."""
     from .shop import open_shop
 
@@ -31,17 +45,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Shop"]:
 
 
 @pytest.fixture(scope="session")
-def chromium(shop: "Shop") -> Iterator["Browser"]:
+def chromium(programs: tuple[str, str], shop: "Shop") -> Iterator["Browser"]:
     """The browser of the session."""
-    try:
-        from . import chromium
-    except ModuleNotFoundError as error:
-        pytest.fail(f"{error}. `python3 dev.py browser` makes an environment that has it.", pytrace=False)
-    try:
-        with chromium.started(shop.address) as browser:
-            yield browser
-    except chromium.Missing as error:
-        pytest.fail(str(error), pytrace=False)
+    from .chromium import started
+
+    with started(*programs, shop.address) as browser:
+        yield browser
 
 
 @pytest.fixture

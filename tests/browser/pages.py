@@ -15,7 +15,7 @@ class Storefront:
         """Choose a crystal on the first page, fill in the form, and return the new order's reference."""
         self.browser.open("/")
         self.browser.all("a.card")[0].click()
-        self.browser.find(f"#id_currency option[value={currency}]").click()
+        self.browser.choose("#id_currency", currency)
         if courier:
             self.browser.click("#id_courier")
         self.browser.follow("button", "Place the order")
@@ -92,7 +92,7 @@ class Admin:
 
     def act(self, action: str) -> None:
         """Run an action on what is ticked."""
-        self.browser.click("select[name=action] option", action)
+        self.browser.choose("select[name=action]", action)
         self.browser.follow("button[name=index]")
 
     def confirm(self) -> None:

@@ -55,7 +55,7 @@ def test_a_traceback_is_unfolded_and_scrolled_with_the_keyboard(admin: Admin, sh
     browser.press("ENTER")
     assert len(browser.all(".pgq-attempts .pgq-text")) == 2
     browser.press("TAB")
-    assert browser.focused().get_attribute("class") == "pgq-text"
+    assert browser.focused("className") == "pgq-text"
 
 
 def tab_to(browser: Browser, label: str) -> None:
@@ -63,6 +63,6 @@ def tab_to(browser: Browser, label: str) -> None:
     reached = []
     for _ in range(FEW):
         browser.press("TAB")
-        if (reached := [*reached, browser.focused().text.strip()])[-1] == label:
+        if (reached := [*reached, browser.focused("innerText").strip()])[-1] == label:
             return
     raise AssertionError(f"{FEW} presses of Tab do not reach {label!r}, only {reached}")

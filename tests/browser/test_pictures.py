@@ -31,6 +31,7 @@ def test_pictures_of_the_list_and_of_a_dead_job(admin: Admin, shop: Shop, tmp_pa
     scene = build(shop, orders=3)
     folder = ROOT / os.environ.get("PGQUEUE_PICTURES", tmp_path)
     be_anywhere(shop)
+    let_hours_pass(shop)
     browser.be_a_desktop(1200, 780)
     admin.enter()
     browser.click("#toggle-nav-sidebar")
@@ -50,3 +51,15 @@ def be_anywhere(shop: Shop) -> None:
             worker_id = regexp_replace(worker_id, '^[^.]*', 'web-1'), host = 'web-1'""",
         [str(ROOT)],
     )
+
+
+def let_hours_pass(shop: Shop) -> None:
+    """Set the jobs some minutes apart, the newest in the present."""
+    newest = shop.queue.value(f"SELECT max(id) FROM {sql.JOB}")
+    for table, job_id, columns in (
+        (sql.JOB, "id", ["enqueued_at"]),
+        (sql.STATE, "job_id", ["finished_at"]),
+        (sql.ATTEMPT, "job_id", ["started_at", "finished_at"]),
+    ):
+        earlier = [f"{column} = {column} - (%(newest)s - {job_id}) * interval '7 min'" for column in columns]
+        shop.queue.session.execute(f"UPDATE {table} SET {', '.join(earlier)}", {"newest": newest})
