@@ -87,3 +87,13 @@ STARTUPS = {
     "impatient": be_impatient,
     "fast_clock": run_ten_minutes_fast,
 }
+
+
+class ReplicaRouter:
+    """A router as projects with a replica have it."""
+
+    def db_for_read(self, model: type, **hints: object) -> str:
+        return "replica"
+
+    def db_for_write(self, model: type, **hints: object) -> str:
+        return "default"

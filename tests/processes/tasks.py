@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import json
 import os
 import signal
 import socket
@@ -552,3 +553,28 @@ def tell_history(context: JobContext) -> dict[str, Any]:
     result = context.task_result
     errors = [error.traceback.splitlines()[-1] for error in result.errors]
     return {"attempts": result.attempts, "workers": result.worker_ids, "errors": errors}
+
+
+# --- what needs no table of the tests: the queue may live anywhere
+
+
+@task(takes_context=True)
+def fail_once(context: JobContext, times: int = 1) -> int:
+    if context.attempt <= times:
+        raise ValueError(f"attempt {context.attempt}")
+    return context.attempt
+
+
+@task(takes_context=True, timeout=60.0, metadata={"team": "shop"}, backoff=Backoff(base=0.05, cap=0.05))
+def show_context(context: JobContext, path: str) -> dict[str, Any]:
+    """Write every attribute of the context to a file, then fail at first and report progress in the end."""
+    shown = {
+        name: getattr(context, name)
+        for name in ("attempt", "job_id", "worker_id", "metadata", "idempotency_key", "fencing_token")
+    } | {"is_cancelled": context.is_cancelled, "lease_lost": context.lease_lost, "left": context.deadline_in}
+    _append(path, json.dumps(shown | {"result": context.task_result.id}))
+    if context.attempt == 1:
+        raise ValueError("once more")
+    context.progress(3, 8, "pages")
+    context.checkpoint()
+    return shown
