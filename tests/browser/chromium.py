@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 
+from ..processes.nursery import die_with_parent
 from ..waiting import wait_until
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -32,6 +33,7 @@ SWITCHES = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-crashpad-for-testing",  # it would outlive a browser that is killed, and writes to the home
     "--force-color-profile=srgb",
     f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
 )
@@ -198,11 +200,13 @@ def started(browser: str, chromedriver: str, address: str) -> Iterator[Browser]:
         options.add_argument(switch)
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium refuses root otherwise
-    driver = webdriver.Chrome(options, webdriver.ChromeService(chromedriver))
+    service = webdriver.ChromeService(chromedriver, popen_kw={"preexec_fn": die_with_parent})
+    driver = webdriver.Chrome(options, service)
     try:
         yield Browser(driver, address)
     finally:
-        driver.quit()
+        with suppress(ConnectionError):  # a SIGTERM to all of them has ended the driver before
+            driver.quit()
 
 
 def _found(names: tuple[str, ...]) -> str:

@@ -5,9 +5,10 @@ Modules that need Selenium are imported in the fixtures: a plain run collects th
 
 # ruff: noqa: PLC0415 - see above
 
+import signal
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -36,7 +37,21 @@ def programs() -> tuple[str, str]:
 
 
 @pytest.fixture(scope="session")
-def shop(programs: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator["Shop"]:
+def tidy_end() -> Iterator[None]:
+    """Let SIGTERM end the session as Ctrl-C does, so that everything that was started is ended."""
+
+    def stop(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(scope="session")
+def shop(
+    programs: tuple[str, str], tidy_end: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["Shop"]:
     """The shop with its worker."""
     from .shop import open_shop
 
