@@ -8,6 +8,7 @@ runs on the alias that the router names for writing.  Every verb returns what it
 zero rows is an answer, not an error.
 """
 
+import random
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError
 
 from . import sql
 from .exceptions import QueueError
@@ -34,6 +35,11 @@ from .records import (
 
 TRIES = 5
 """How often an insert is tried whose unique key is taken at the insert and free at the look."""
+
+
+FOLLOWERS_TRIED = 10
+"""Of those that cannot all be promoted at once, so many are tried one by one."""
+KEY_IS_TAKEN = (psycopg.errors.LockNotAvailable, psycopg.errors.UniqueViolation)
 
 
 class _KeyChangedHands(Exception):
@@ -129,10 +135,18 @@ class JobManager(HeldJobs):
     def promote(
         self, *, limit: int, after: PromoteMark = PROMOTE_HEAD, connection: Connection = None
     ) -> list[tuple[int, str, datetime]]:
-        """Make due scheduled jobs ready; return ``(job_id, queue, run_at)``, earliest first."""
+        """Make due scheduled jobs ready; return ``(job_id, queue, run_at)``, earliest first.
+
+        A follower whose key an open transaction has taken stays for a later call; it holds up no other job.
+        """
+        connection = connection or self._write_connection()
         params = {"limit": limit, "after_run_at": after.run_at, "after_job_id": after.job_id}
-        rows = run(connection or self._write_connection(), sql.PROMOTE, params)
-        return sorted(rows, key=lambda row: (row[2], row[0]))
+        rows = run(connection, sql.PROMOTE, params)
+        promoted = [(job_id, queue, run_at) for job_id, queue, run_at, follows in rows if not follows]
+        followers = [row[0] for row in rows if row[3]]
+        if followers:
+            promoted += _promote_followers(followers, connection)
+        return sorted(promoted, key=lambda row: (row[2], row[0]))
 
     def promote_now(
         self, job_ids: Iterable[int | str], *, connection: Connection = None
@@ -274,6 +288,28 @@ class JobManager(HeldJobs):
         for job_id, *row in run(connection or self._write_connection(), sql.HISTORY, params):
             past.setdefault(job_id, []).append(PastAttempt(*row))
         return past
+
+
+def _promote_followers(job_ids: list[int], connection: Connection) -> list[tuple[int, str, datetime]]:
+    """Make followers ready, under the key of those they followed; all at once, else a few one by one."""
+    rows = _try_followers(job_ids, connection)
+    if rows is None and len(job_ids) > 1:
+        some = random.sample(job_ids, min(len(job_ids), FOLLOWERS_TRIED))
+        return [row for job_id in some for row in _try_followers([job_id], connection) or ()]
+    return rows or []
+
+
+def _try_followers(job_ids: list[int], connection: Connection) -> list[tuple[Any, ...]] | None:
+    try:
+        with savepoint(connection):
+            before = run(connection, sql.WAIT_BRIEFLY, {})[0][0]
+            rows = run(connection, sql.PROMOTE_FOLLOWERS, {"job_ids": job_ids})
+            run(connection, sql.WAIT_AS_BEFORE, {"lock_timeout": before})
+            return rows
+    except (psycopg.Error, DatabaseError) as error:
+        if isinstance(error.__cause__ or error, KEY_IS_TAKEN):
+            return None
+        raise
 
 
 def _job_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:

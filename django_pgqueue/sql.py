@@ -200,9 +200,10 @@ _LEADER_KEY = f"left(unique_key, -{len(FOLLOWER)})"
 
 # clock_timestamp() alone is volatile and could not be an index condition; as a sub-select it can.
 # A scalar sub-select: for an EXISTS PostgreSQL may hash the whole table, whatever HOT_PATH forbids.
+# Followers are named only: giving them their key may have to wait for a transaction that has just taken it.
 PROMOTE = f"""
 WITH due AS MATERIALIZED (
-    SELECT job_id, run_at
+    SELECT job_id, run_at, unique_key IS NOT NULL AND {_IS_FOLLOWER} AS follows
     FROM {STATE} AS waiting
     WHERE status = 'scheduled'
       AND run_at <= (SELECT clock_timestamp())
@@ -215,15 +216,38 @@ WITH due AS MATERIALIZED (
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED
 ), placed AS MATERIALIZED (
-    SELECT job_id, nextval('{POSITION}') AS position FROM due
+    SELECT job_id, nextval('{POSITION}') AS position FROM due WHERE NOT follows
+), promoted AS (
+    UPDATE {STATE} AS state
+    SET status = 'ready', position = placed.position
+    FROM placed
+    WHERE state.job_id = ANY(ARRAY[placed.job_id])
+    RETURNING state.job_id, state.queue, state.run_at
 )
-UPDATE {STATE} AS state
-SET status = 'ready', position = placed.position,
-    unique_key = CASE WHEN {_IS_FOLLOWER} THEN {_LEADER_KEY} ELSE unique_key END
-FROM placed
-WHERE state.job_id = ANY(ARRAY[placed.job_id])
-RETURNING state.job_id, state.queue, state.run_at
+SELECT job_id, queue, run_at, false FROM promoted
+UNION ALL
+SELECT job_id, NULL, run_at, true FROM due WHERE follows
 """
+
+# What the leaders' keys are guarded by is the index: a leader that came meanwhile is a unique violation.
+PROMOTE_FOLLOWERS = f"""
+WITH asked AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status = 'scheduled' AND {_IS_FOLLOWER}
+    ORDER BY job_id
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE {STATE}
+SET status = 'ready', position = nextval('{POSITION}'), unique_key = {_LEADER_KEY}
+WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
+RETURNING job_id, queue, run_at
+"""
+
+# Far below deadlock_timeout: who waits in a circle with a caller's transaction gives up before the server
+# chooses one of them.
+WAIT_BRIEFLY = "SELECT current_setting('lock_timeout'), set_config('lock_timeout', '50ms', true)"
+WAIT_AS_BEFORE = "SELECT set_config('lock_timeout', %(lock_timeout)s::text, true)"
 
 PROMOTE_NOW = f"""
 WITH asked AS MATERIALIZED (

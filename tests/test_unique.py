@@ -303,3 +303,32 @@ def test_bulk_replacements_of_the_same_jobs_in_opposite_order_do_not_deadlock() 
         forward, backward = pool.submit(replace, 1), pool.submit(replace, -1)
         forward.result(60), backward.result(60)
     assert Job.objects.count() == 100
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_open_transaction_with_the_key_of_followers_holds_up_nobody(
+    connect: Callable[[], psycopg.Connection], third_connection: psycopg.Connection
+) -> None:
+    """A caller has taken the key that a due follower would get, and does not commit."""
+    caller, keeper = connect(), third_connection
+    keyed = ok.using(unique_key=lambda n: f"order {n}", on_conflict="replace")
+    leaders = [make(RUNNING, unique_key=f"order {n}") for n in range(3)]
+    followers = [int(result.id) for result in keyed.enqueue_many((n,) for n in range(3))]
+    plain = int(other.using(delay=0.01).enqueue().id)
+    for job_id in (*followers, plain):
+        make_due(job_id)
+    for leader in leaders:
+        settle_one("complete", leader.fence)
+    with caller.transaction():
+        new = [NewJob("tests.tasks.ok", unique_key="order 1")]
+        (taken,) = Job.objects.enqueue_unique(new, backend="default", connection=caller)
+        assert taken.inserted
+        with keeper.transaction():
+            keeper.execute("SET LOCAL lock_timeout = '7s'")
+            promoted = {row[0] for row in Job.objects.promote(limit=10, connection=keeper)}
+            assert keeper.execute("SHOW lock_timeout").fetchone() == ("7s",)
+    assert promoted == {plain, followers[0], followers[2]}
+    assert status_of(followers[1]) == SCHEDULED
+    assert Job.objects.promote(limit=10) == [], "its leader is there now"
+    Job.objects.cancel([taken.job_id])
+    assert [row[0] for row in Job.objects.promote(limit=10)] == [followers[1]]
