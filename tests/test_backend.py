@@ -273,6 +273,24 @@ def test_bad_arguments_are_refused_before_any_sql(name: str, django_assert_num_q
     assert jobs() == 1
 
 
+def test_2500_from_a_generator_are_three_inserts_in_order(django_assert_num_queries: Any) -> None:
+    """Three statements and a savepoint around them."""
+    with django_assert_num_queries(5):
+        results = ok.enqueue_many((number,) for number in range(2500))
+    assert [result.args for result in results] == [[number] for number in range(2500)]
+    ids = [int(result.id) for result in results]
+    assert ids == sorted(ids)
+    assert jobs() == 2500
+
+
+def test_a_bad_item_among_2500_is_named_before_any_sql(django_assert_num_queries: Any) -> None:
+    bad = {1777: ("\x00",), 2001: (object(),)}
+    with django_assert_num_queries(0), pytest.raises(ValueError, match=r"item 1777: .*args"):
+        ok.enqueue_many(bad.get(number, (number,)) for number in range(2500))
+    with django_assert_num_queries(0), pytest.raises(TypeError, match="item 3: 'text' is neither"):
+        ok.enqueue_many([(1,), {"a": 1}, ok.bind(2), "text"])
+
+
 def test_a_bad_item_of_many_is_named_by_its_place(django_assert_num_queries: Any) -> None:
     calls = [(ok, (number,), {}) for number in range(5)] + [(ok, ("\x00",), {})]
     with django_assert_num_queries(0), pytest.raises(ValueError, match="item 5"):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from django.test import override_settings
 import django_pgqueue
 from django_pgqueue import Backoff, PgQueueTask, task
 from django_pgqueue.compat import BaseTaskBackend, InvalidTask, Task, TaskResultStatus, task_backends
+from django_pgqueue.models import Job
 
 from . import tasks
 from .support import shown
@@ -273,6 +275,65 @@ def test_a_naive_time_is_refused_under_use_tz() -> None:
         tasks.ok.using(run_after=datetime(2031, 1, 1))  # noqa: DTZ001
 
 
+# --- Django's own decorator
+
+EVERYTHING = {
+    "priority": 7,
+    "queue_name": "emails",
+    "max_attempts": 3,
+    "backoff": Backoff(1.5, 60.0),
+    "timeout": 12.5,
+    "discard_on": (ValueError, KeyError),
+    "retry_on": (OSError,),
+    "metadata": {"team": "shop"},
+    "unique_key": "key of all",
+    "on_conflict": "raise",
+}
+"""Every option but what belongs to a function or to a call, and atomic, which is not built."""
+THE_APIS = import_module(Task.__module__.rpartition(".")[0]).task
+UNNAMED = {"func", "takes_context", "run_after", "delay", "atomic", "backend"}
+
+
+@pytest.mark.skipif(
+    (6, 0) <= django.VERSION < (6, 1), reason="Django 6.0's task() knows its own options only"
+)
+def test_every_option_through_the_apis_own_decorator() -> None:
+    assert {f.name for f in fields(PgQueueTask)} == {*EVERYTHING, *UNNAMED}, (
+        "a new option is to be tried here"
+    )
+    assert THE_APIS(**EVERYTHING)(tasks.ok.func) == task(**EVERYTHING)(tasks.ok.func)
+    bare = THE_APIS(tasks.ok.func)
+    assert bare == tasks.ok
+    assert bare.using(**EVERYTHING) == task(**EVERYTHING)(tasks.ok.func)
+    with pytest.raises(InvalidTask, match=r"atomic=True is not built yet: .*idempotent"):
+        THE_APIS(atomic=True)(tasks.ok.func)
+    with pytest.raises(InvalidTask, match="max_attempts"):
+        THE_APIS(max_attempts=0)(tasks.ok.func)
+
+
+@pytest.mark.skipif(
+    not (6, 0) <= django.VERSION < (6, 1),
+    reason="elsewhere it takes all options",
+)
+def test_djangos_decorator_makes_our_tasks_and_using_takes_every_option() -> None:
+    bare = THE_APIS(tasks.ok.func)
+    assert bare == tasks.ok
+    assert bare.using(**EVERYTHING) == task(**EVERYTHING)(tasks.ok.func)
+
+
+@pytest.mark.django_db
+def test_every_option_of_a_call_reaches_the_job() -> None:
+    options = EVERYTHING | {"run_after": timedelta(hours=1)}
+    result = tasks.ok.using(**options).enqueue(1)
+    job = Job.objects.get(pk=int(result.id))
+    assert (job.queue, job.priority, job.max_attempts, job.timeout) == ("emails", 7, 3, 12.5)
+    assert (job.backoff_base, job.backoff_cap, job.metadata) == (1.5, 60.0, {"team": "shop"})
+    assert (job.state.unique_key, job.state.status) == ("key of all", "scheduled")
+    assert job.run_after - job.enqueued_at == timedelta(hours=1)
+    with pytest.raises(django_pgqueue.DuplicateJob):
+        tasks.ok.using(**options).enqueue(2)
+
+
 # --- other backends: what test settings often have
 
 MODULE = """
@@ -285,6 +346,14 @@ def plain(value):
 @task(max_attempts=3, backoff=Backoff(1.0, 2.0), timeout=5.0, discard_on=ValueError, metadata={"a": 1})
 def with_options(value):
     return value * 2
+
+@task(
+    priority=5, queue_name="default", backend="default", max_attempts=3, timeout=5.0, metadata={"a": 1},
+    backoff=lambda error, result: 1.0, discard_on=ValueError, retry_on=(OSError,), takes_context=False,
+    unique_key=lambda value: f"key {value}", on_conflict="replace",
+)
+def with_every_option(value):
+    return value * 3
 
 @task
 async def coroutine(value):
@@ -319,6 +388,11 @@ def test_a_decorated_module_runs_under_other_backends(under_another_backend: Mod
     calls = [
         (module.plain, 6),
         (module.with_options, 10),
+        (module.with_every_option.using(priority=0), 15),
+        (
+            module.plain.using(**EVERYTHING | {"queue_name": "default"}),
+            6,
+        ),
         (module.coroutine, -5),
         (module.with_context, [1, 5]),
         (module.plain.using(queue_name="default", priority=0), 6),
@@ -330,6 +404,14 @@ def test_a_decorated_module_runs_under_other_backends(under_another_backend: Mod
         else:
             assert result.status == TaskResultStatus.READY
             assert task_backends["default"].results[-1].id == result.id
+    many = django_pgqueue.enqueue_many(called.bind(5) for called, _ in calls)
+    assert [result.task for result in many] == [called for called, _ in calls]
+    later = module.plain.using
+    if task_backends["default"].supports_defer:
+        assert later(run_after=timedelta(hours=1)).enqueue(5).status == TaskResultStatus.READY
+    else:
+        with pytest.raises(InvalidTask, match="run_after"):
+            later(run_after=timedelta(hours=1))
     assert module.failing.enqueue().status in (TaskResultStatus.FAILED, TaskResultStatus.READY)
 
 
