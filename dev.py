@@ -6,7 +6,7 @@
     python3 dev.py lint              ruff, mypy, pyright and the check for missing migrations
     python3 dev.py matrix [LEG...]   the suite on every supported Django, Python and PostgreSQL
     python3 dev.py conformance       Django's own tests of its Tasks API, on each Django that can run here
-    python3 dev.py clients [NAME...] published packages that use a Tasks backend, each in its own environment
+    python3 dev.py clients [NAME...] published packages that use a Tasks backend; --all: on every Django
     python3 dev.py slow [ARGS]       the tests marked slow
     python3 dev.py browser [ARGS]    the tests marked browser (needs chromium and chromedriver)
     python3 dev.py bench [ARGS]      benchmarks: a short selection, or what ARGS say (bench --help)

@@ -16,29 +16,48 @@ PLAIN = ("-p", "no:cacheprovider", "--timeout=600")
 
 
 class Client(NamedTuple):
-    """A published package in an environment of its own; the tests are in tests/clients/FOLDER."""
+    """A published package; the tests are in tests/clients/FOLDER.
+
+    `oldest` is the oldest Django that its own published requirements allow. `apart` is why it cannot share an
+    environment with the others.
+    """
 
     name: str
     folder: str
     requirement: str
+    oldest: str = "6.0"
+    apart: str = ""
 
-    def environment(self) -> Path:
+    def environment(self, django: str) -> Path:
         """Make the environment and return its Python. Raises NoInterpreter and SetupError."""
-        interpreter = choose()
+        if django not in self.djangos:
+            raise NoInterpreter(f"{self.requirement} requires Django {self.oldest} or newer.")
+        interpreter = choose(PYTHONS[django])
         if interpreter.version < (3, 12):
             raise NoInterpreter(
                 f"{self.name} needs Python 3.12 or newer; the newest found is {interpreter.minor}."
             )
-        pins = ["Django==6.1.*", self.requirement]
-        return ensure(CACHE / f"client-{self.name}", interpreter, ["test"], pins)
+        together = [one for one in CLIENTS if not one.apart and django in one.djangos]
+        members = [self] if self.apart else together
+        name = f"client-{self.name}" if self.apart else "clients"
+        extras = ["test", "backport"] if django == "5.2" else ["test"]
+        pins = [f"Django=={django}.*", *(one.requirement for one in members)]
+        return ensure(CACHE / f"{name}-django{django}", interpreter, extras, pins)
+
+    @property
+    def djangos(self) -> tuple[str, ...]:
+        """The versions that it can be tested on, newest first."""
+        return tuple(django for django in PYTHONS if django >= self.oldest)
 
 
+PYTHONS = {"6.1": None, "6.0": "3.12", "5.2": "3.12"}
+"""Each Django, newest first, with the Python that it runs on; None is the newest."""
 CLIENTS = (
-    Client("wagtail", "wagtail_site", "wagtail==8.0.1"),
+    Client("wagtail", "wagtail_site", "wagtail==8.0.1", "5.2", apart="it brings the backport"),
     Client("maintenance", "maintenance", "django-maintenance-tasks==0.2.1"),
     Client("monitor", "monitor", "django-tasks-monitor==0.1.0"),
     Client("crontask", "timetable", "django-crontask==2.0.1"),
-    Client("tasks-db", "migration", "django-tasks-db==0.13.0"),
+    Client("tasks-db", "migration", "django-tasks-db==0.13.0", "5.2"),
 )
 
 
@@ -48,16 +67,22 @@ def conformance(arguments: list[str]) -> int:
 
 
 def clients(arguments: list[str]) -> int:
-    """Run the tests of all clients, or of those that are named."""
+    """Run the tests of all clients, or of those that are named; on the newest Django, with --all on each."""
     names = [client.name for client in CLIENTS]
     chosen = [name for name in arguments if not name.startswith("-")]
     unknown = set(chosen) - set(names)
     if unknown:
         say(f"No client {', '.join(sorted(unknown))}: choose from {', '.join(names)}.")
         return 2
-    options = [argument for argument in arguments if argument.startswith("-")]
+    options = [argument for argument in arguments if argument.startswith("-") and argument != "--all"]
+    djangos = list(PYTHONS) if "--all" in arguments else list(PYTHONS)[:1]
     return _closing_lines(
-        {client.name: _client(client, options) for client in CLIENTS if not chosen or client.name in chosen}
+        {
+            f"{client.name}, Django {django}": _client(client, django, options)
+            for django in djangos
+            for client in CLIENTS
+            if not chosen or client.name in chosen
+        }
     )
 
 
@@ -69,11 +94,11 @@ def _conformance(leg: Leg, arguments: list[str]) -> Callable[[], Outcome]:
     return run
 
 
-def _client(client: Client, options: list[str]) -> Callable[[], Outcome]:
+def _client(client: Client, django: str, options: list[str]) -> Callable[[], Outcome]:
     def run() -> Outcome:
         suite = f"tests/clients/{client.folder}/suite.py"
         settings = f"--ds=tests.clients.{client.folder}.settings"
-        return run_pytest(client.environment(), "-m", "pytest", suite, settings, *PLAIN, *options)
+        return run_pytest(client.environment(django), "-m", "pytest", suite, settings, *PLAIN, *options)
 
     return run
 

@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.tasks import TaskResultStatus, default_task_backend
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult, get_date_max
 
 from devtools.databases import database_url
+from django_pgqueue.compat import TaskResultStatus, task_backends
 from django_pgqueue.models import Job
 from tests.processes.worker import ROOT, Worker
 from tests.waiting import wait_until
@@ -102,7 +102,7 @@ def test_a_project_changes_its_settings_and_works(processes: Processes) -> None:
     Job.objects.promote_now([later.pk])
     new = tasks.give.enqueue("new")  # what the project does from now on
     processes.drain()
-    results = [default_task_backend.get_result(str(job.pk)) for job in jobs]
+    results = [task_backends["default"].get_result(str(job.pk)) for job in jobs]
     assert Counter(result.status for result in results) == {"SUCCESSFUL": 9, "FAILED": 1}
     values = Counter(str(result.return_value) for result in results if result.status == "SUCCESSFUL")
     assert values == {

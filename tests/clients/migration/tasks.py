@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from django.tasks import TaskContext, task
+import django
+
+if django.VERSION >= (6, 0):
+    from django.tasks import TaskContext, task
+else:
+    from django_tasks import TaskContext, task
 
 
 @task

@@ -1,8 +1,11 @@
-"""Listens to the signals of both Tasks APIs, in the web process and in the workers."""
+"""Listens to the signals of all Tasks APIs, in the web process and in the workers."""
 
+from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig
+
+from tests.clients.apis import NAMES
 
 SIGNALS = ("task_enqueued", "task_started", "task_finished")
 
@@ -16,12 +19,10 @@ class SiteConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect a receiver to each signal of each API."""
-        from django.tasks import signals as native  # noqa: PLC0415 - the registry is ready only now
-        from django_tasks import signals as backport  # noqa: PLC0415
-
-        for api, module in (("django.tasks", native), ("django_tasks", backport)):
+        for api in NAMES:
+            signals = import_module(f"{api}.signals")  # the registry is ready only now
             for name in SIGNALS:
-                getattr(module, name).connect(_receiver(api, name), weak=False)
+                getattr(signals, name).connect(_receiver(api, name), weak=False)
 
 
 def _receiver(api: str, name: str) -> Any:

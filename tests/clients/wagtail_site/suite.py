@@ -5,18 +5,16 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import django.tasks
-import django_tasks
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.checks import run_checks
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.tasks import exceptions as native_errors
 from django.test import Client, override_settings
-from django_tasks import exceptions as backport_errors
 from modelsearch.tasks import insert_or_update_object_task
 from wagtail.images.models import Image
 from wagtail.models import Page, ReferenceIndex, Site
@@ -26,10 +24,12 @@ from wagtail.test.utils.form_data import nested_form_data, rich_text
 from django_pgqueue import states
 from django_pgqueue.models import JobState
 
+from ..apis import apis
 from ..conftest import Processes
 from . import tasks
 from .models import Article, Heard
 
+APIS = apis()
 ARTICLES = 12
 INDEXING = update_reference_index_task.module_path
 SEARCHING = insert_or_update_object_task.module_path
@@ -77,7 +77,7 @@ def test_its_tasks_are_native_jobs_announced_once_in_each_api() -> None:
     assert set(paths) == {INDEXING, SEARCHING}
     assert paths[SEARCHING] >= ARTICLES + 2
     ids = Counter(map(str, JobState.objects.values_list("job_id", flat=True)))
-    for api in ("django.tasks", "django_tasks"):
+    for api in APIS:
         heard = Heard.objects.filter(api=api, signal="task_enqueued")
         assert Counter(heard.values_list("result_id", flat=True)) == ids
     assert set(Heard.objects.values_list("sender", flat=True)) == {"django_pgqueue.backend.PgQueueBackend"}
@@ -98,7 +98,7 @@ def test_nothing_is_indexed_before_the_worker_and_everything_after_it(processes:
 
 def test_the_worker_announces_start_and_end_once_in_each_api() -> None:
     ids = Counter(map(str, JobState.objects.values_list("job_id", flat=True)))
-    for api in ("django.tasks", "django_tasks"):
+    for api in APIS:
         for signal, status in (("task_started", "RUNNING"), ("task_finished", "SUCCESSFUL")):
             heard = Heard.objects.filter(api=api, signal=signal, status=status, attempts=1)
             assert Counter(heard.values_list("result_id", flat=True)) == ids, (api, signal)
@@ -129,7 +129,7 @@ def test_a_picture_deleted_before_its_task_ran_fails_for_good(
 def test_an_error_of_either_api_can_be_caught() -> None:
     other = JobState.objects.filter(job__task_path=INDEXING).first()
     wrong_queue = {"queue_name": "a,b"}
-    for errors in (native_errors, backport_errors):
+    for errors in [import_module(f"{name}.exceptions") for name in APIS]:
         for result_id in ("junk", "0", str(2**62), "6b1f3b0e-5e0c-4c0e-9d0a-8a2f3c8b7a11"):
             with pytest.raises(errors.TaskResultDoesNotExist):
                 insert_or_update_object_task.get_result(result_id)
@@ -145,18 +145,19 @@ def test_tasks_of_all_decorators_run_and_are_read_by_both_apis(processes: Proces
     enqueued = {name: task.enqueue({"from": name}) for name, task in made.items()}
     processes.drain()
     for name, task in made.items():
-        for api in (django.tasks, django_tasks):
+        for api in APIS.values():
             again = api.task_backends["default"].get_result(enqueued[name].id)
             assert again.status == api.TaskResultStatus.SUCCESSFUL
             assert again.return_value == {"from": name}
         assert task.get_result(enqueued[name].id).task == task
 
 
-def results() -> list[django.tasks.TaskResult]:
+def results() -> list[Any]:
     """Return the results of all jobs; each has ended."""
     rows = JobState.objects.values_list("job_id", "status")
     assert {status for _, status in rows} <= set(states.ENDED)
-    return [django.tasks.default_task_backend.get_result(str(job_id)) for job_id, _ in rows]
+    api = next(iter(APIS.values()))
+    return [api.default_task_backend.get_result(str(job_id)) for job_id, _ in rows]
 
 
 def upload(editor: Client, title: str) -> Image:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import django.tasks
 import django_tasks
 
 import django_pgqueue
+from tests.clients.apis import apis
 
 
-@django.tasks.task
+@next(iter(apis().values())).task
 def native(value: Any) -> Any:
     return value
 
