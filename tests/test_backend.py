@@ -215,6 +215,52 @@ def test_two_hundred_at_once_from_a_loop() -> None:
     assert len({result.id for result in results}) == jobs() == 200
 
 
+ASGI = """
+import asyncio
+import other_settings
+from asgiref.testing import ApplicationCommunicator
+from django.core.asgi import get_asgi_application
+from django.db import connection
+from django.http import JsonResponse
+from django.urls import path
+from asgiref.sync import sync_to_async
+from tests.tasks import ok
+
+async def view(request):
+    results = await asyncio.gather(*(ok.aenqueue(number) for number in range(200)))
+    return JsonResponse([int(result.id) for result in results], safe=False)
+
+other_settings.urlpatterns.append(path("", view))
+
+def sessions():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return cursor.fetchone()[0]
+
+async def main():
+    before = await sync_to_async(sessions)()
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+    for _ in range(3):
+        request = ApplicationCommunicator(get_asgi_application(), scope)
+        await request.send_input({"type": "http.request", "body": b""})
+        assert (await request.receive_output(30))["status"] == 200
+        while (await request.receive_output(30)).get("more_body"):
+            pass
+        await request.wait()
+    assert await sync_to_async(sessions)() <= before
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_hundred_at_once_from_an_async_view_leave_no_connection(manage: Callable[..., Any]) -> None:
+    """Three requests under ASGI. (C49)"""
+    done = manage(code=ASGI)
+    assert done.returncode == 0, done.stderr
+    assert jobs() == 600
+
+
 def test_enqueue_from_a_loop_is_refused_and_writes_nothing() -> None:
     async def by_mistake() -> None:
         ok.enqueue()

@@ -13,9 +13,9 @@ from asgiref.sync import sync_to_async
 from django.db import connections, transaction
 
 from django_pgqueue import sql
+from django_pgqueue import waiting as waiting_module
 from django_pgqueue.models import Job
 from django_pgqueue.results import Progress
-from django_pgqueue.waiting import LOOK_EVERY
 
 from .support import claim, fetch, settle_one
 from .tasks import ok
@@ -56,18 +56,18 @@ def test_wait_returns_when_the_job_has_ended(in_thread: Callable[..., Future]) -
 
 
 def test_a_notice_wakes_the_waiter_before_its_next_look(
-    in_thread: Callable[..., Future], second_connection: psycopg.Connection
+    in_thread: Callable[..., Future], second_connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job ends right after a look; without the notice the next one is a second away."""
+    """Its next look would be a minute away."""
+    monkeypatch.setattr(waiting_module, "LOOK_EVERY", 60.0)
     result = ok.enqueue()
-    waiting = in_thread(result.wait, 30.0)
+    waiting = in_thread(result.wait, 60.0)
     wait_until(somebody_waits)
     job = claim(int(result.id))
+    settle_one("complete", job.fence)
     heard = second_connection.execute(sql.NOTIFY_WAITERS).fetchall()
     assert len(heard) == 1, "a waiter is there and nobody would notify it"
-    settle_one("complete", job.fence)
-    second_connection.execute(sql.NOTIFY_WAITERS)
-    assert waiting.result(LOOK_EVERY * 5) is True
+    assert waiting.result(20.0) is True
 
 
 def test_nobody_is_notified_while_nobody_waits(second_connection: psycopg.Connection) -> None:

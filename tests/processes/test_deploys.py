@@ -6,6 +6,8 @@ import pytest
 
 from django_pgqueue.execution import UNKNOWN_TASK
 
+from .. import support
+from ..pages import blocks
 from ..waiting import wait_until
 from . import tasks
 from .conftest import Workers
@@ -69,3 +71,21 @@ def test_an_unknown_task_is_dead_when_patience_ends(queue: Queue, start: Workers
     last = queue.attempts(job)[-1]
     assert (last.outcome, last.exception_class) == ("failed", UNKNOWN_TASK)
     assert "no worker knew it for" in last.message
+
+
+def test_a_restored_copy_runs_nothing_of_its_origin(
+    queue: Queue, start: Workers, django_database: None
+) -> None:
+    """What the page about operations says is done before the first worker starts. (C42)"""
+    (block,) = blocks("run")
+    waiting = queue.enqueue_many(tasks.mark, [()] * 10)
+    overdue = queue.enqueue_many(tasks.mark, [()] * 5, delay=0.01)
+    running = queue.enqueue_many(tasks.mark, [()] * 2, priority=1)
+    for job in running:
+        support.claim(job, lease=1.5, connection=queue.session)
+    exec(block.compiled(), {})
+    start("--poll", 0.05, "--lease", 1.5, "--heartbeat", 0.5)
+    new = queue.enqueue(tasks.mark)
+    queue.wait(new, "succeeded")
+    queue.wait([*waiting, *overdue, *running], "cancelled", timeout=20.0)
+    assert [execution.job_id for execution in queue.executions()] == [new]
