@@ -33,7 +33,6 @@ SWITCHES = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--disable-crashpad-for-testing",  # it would outlive a browser that is killed, and writes to the home
     "--force-color-profile=srgb",
     f"--window-size={DESKTOP[0]},{DESKTOP[1]}",
 )
