@@ -146,17 +146,21 @@ SELECT id, enqueued_at, run_after FROM given
 _LIVE = "('scheduled', 'ready', 'running')"
 
 # Keys in one order: two bulk inserts of the same keys wait for each other and cannot deadlock.
-ENQUEUE_UNIQUE = f"""{_GIVEN_JOBS}, state AS ({_INSERT_STATE}
+ENQUEUE_UNIQUE = f"""{_GIVEN_JOBS}, held AS MATERIALIZED (
+    SELECT unique_key, job_id
+    FROM {STATE}
+    WHERE unique_key = ANY(ARRAY(SELECT unique_key FROM given)) AND status IN {_LIVE}
+), state AS ({_INSERT_STATE}
     ORDER BY unique_key, id
     ON CONFLICT (unique_key) WHERE status IN {_LIVE} AND unique_key IS NOT NULL DO NOTHING
     RETURNING job_id
 ), job AS ({_INSERT_JOB}
     WHERE id IN (SELECT job_id FROM state)
 )
-SELECT id, enqueued_at, run_after, id IN (SELECT job_id FROM state),
-       (SELECT live.job_id FROM {STATE} AS live
-        WHERE live.unique_key = given.unique_key AND live.status IN {_LIVE})
+SELECT given.id, given.enqueued_at, given.run_after, state.job_id IS NOT NULL, held.job_id
 FROM given
+LEFT JOIN state ON state.job_id = given.id
+LEFT JOIN held ON held.unique_key = given.unique_key
 """
 
 LIVE_BY_KEY = f"""
