@@ -20,6 +20,8 @@ Rules that hold throughout:
 * Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
 """
 
+from typing import LiteralString
+
 from .retries import MAX_DELAY, MAX_EXPONENT
 
 JOB = "django_pgqueue_job"
@@ -53,7 +55,7 @@ LOCK_CLASS = "1346850129"
 """First key of the advisory locks that say "somebody sleeps on this queue", as it stands in a statement."""
 
 
-def _somebody_sleeps_on(queue: str) -> str:
+def _somebody_sleeps_on(queue: LiteralString) -> LiteralString:
     """Return an expression: does a worker hold the key of this queue shared?
 
     The key is taken for a moment, and for the session: for the transaction it would keep sleepers waiting.
@@ -248,8 +250,7 @@ WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
 RETURNING job_id, queue, run_at
 """
 
-# Far below deadlock_timeout: who waits in a circle with a caller's transaction gives up before the server
-# chooses one of them.
+# Far below deadlock_timeout: the keeper gives up, not the caller's transaction that it waits for.
 WAIT_BRIEFLY = "SELECT current_setting('lock_timeout'), set_config('lock_timeout', '50ms', true)"
 WAIT_AS_BEFORE = "SELECT set_config('lock_timeout', %(lock_timeout)s::text, true)"
 
