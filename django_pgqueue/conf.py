@@ -5,7 +5,6 @@ system checks can name them all and the worker can refuse to start with the same
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,10 @@ MAX_GIVEN_KEY = 246
 """Characters of a key that a caller gives; the column also holds the mark of a job that follows another."""
 MAX_ATTEMPTS = 1_000_000
 """Of a budget.  What is not charged and every retry add to the attempts allowed, in a 32-bit column."""
+LONGEST = 1_000_000_000
+"""Seconds: more than any option of time can mean, and less than what the server's intervals can hold."""
+MOST_OF_A_KIND = 1000
+"""Processes of a worker, threads or coroutines of a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,8 @@ def timing_problems(options: Options) -> list[Problem]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    # Compared, not converted: an int may be too large for a float. NaN compares as False.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LONGEST
 
 
 def _positive(value: Any) -> bool:
@@ -131,7 +135,11 @@ def _not_negative(value: Any) -> bool:
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31
+
+
+def _few(value: Any) -> bool:
+    return _count(value) and value <= MOST_OF_A_KIND
 
 
 def _texts(value: Any) -> bool:
@@ -146,18 +154,24 @@ def is_attempts(value: Any) -> bool:
 
 
 ATTEMPTS_WORDS = f"a whole number from 1 to {MAX_ATTEMPTS}"
-_SECONDS = (_positive, "a number of seconds above 0", "10")
-_PAUSE = (_not_negative, "a number of seconds, 0 or more", "10")
-_WHOLE = (_count, "a whole number, 1 or more", "4")
+_SECONDS = (_positive, f"a number of seconds above 0, at most {LONGEST}", "10")
+_PAUSE = (_not_negative, f"a number of seconds from 0 to {LONGEST}", "10")
+_WHOLE = (_count, "a whole number from 1 to 2**31 - 1", "1000000")
+_FEW = (_few, f"a whole number from 1 to {MOST_OF_A_KIND}", "4")
 _SWITCH = (lambda value: isinstance(value, bool), "True or False", "False")
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     "database": (lambda value: isinstance(value, str), "an alias of DATABASES", "'default'"),
     **dict.fromkeys(("lease", "heartbeat", "poll_interval"), _SECONDS),
     **dict.fromkeys(("backoff_base", "backoff_cap", "grace", "unknown_task_patience"), _PAUSE),
     "max_attempts": (is_attempts, ATTEMPTS_WORDS, "4"),
-    **dict.fromkeys(("processes", "threads", "coroutines", "max_argument_bytes"), _WHOLE),
+    "max_argument_bytes": _WHOLE,
+    **dict.fromkeys(("processes", "threads", "coroutines"), _FEW),
     **dict.fromkeys(("notify", "prepared_statements"), _SWITCH),
-    "timeout": (lambda value: value is None or _positive(value), "None or seconds above 0", "60"),
+    "timeout": (
+        lambda value: value is None or _positive(value),
+        f"None or seconds above 0, at most {LONGEST}",
+        "60",
+    ),
     "task_aliases": (
         _texts,
         "a mapping of old task paths to new ones",

@@ -315,7 +315,7 @@ def next_delay(execution: Execution, error: BaseException) -> float:
             seconds: Any = backoff(error, execution.result)
             if seconds is not None:
                 return storable_delay(seconds)
-        except Exception as broken:  # noqa: BLE001 - a broken policy must not cost the job its outcome
+        except BaseException as broken:  # noqa: BLE001 - a broken policy must not cost the job its outcome
             error.add_note(
                 f"django_pgqueue: the task's backoff raised {safe_str(broken)}; the default was used"
             )

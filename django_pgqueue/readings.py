@@ -17,6 +17,8 @@ COUNT_LIMIT = 1000
 """States are counted up to here."""
 MOST_TASK_PATHS = 1000
 ATTEMPTS_LOOKED_AT = 100
+STUCK_AFTER = 5.0
+"""Seconds after which a due job that nobody takes is remarkable."""
 MESSAGE_LENGTH = 300
 """Characters of a message that a list shows at most."""
 
@@ -28,6 +30,22 @@ class LastError(NamedTuple):
     outcome: str
     exception_class: str
     message: str
+
+
+class QueueStatus(NamedTuple):
+    """What lives in a queue; ``waited``: seconds since its longest waiting ready job was due."""
+
+    queue: str
+    ready: int
+    running: int
+    scheduled: int
+    waited: float | None
+    has_sleepers: bool
+
+    @property
+    def is_stuck(self) -> bool:
+        """True when jobs are due, and no worker has been seen to take any of this queue."""
+        return (self.waited or 0.0) > STUCK_AFTER and not self.running and not self.has_sleepers
 
 
 class JobReadings(GuardedManager):
@@ -50,6 +68,15 @@ class JobReadings(GuardedManager):
         return dict(
             zip(states.STATUSES, self._read(sql.STATUS_COUNTS, {"limit": COUNT_LIMIT})[0], strict=True)
         )
+
+    def queues(self) -> list[QueueStatus]:
+        """Return what waits and runs in each queue that has a live job, in order of their names."""
+        return [QueueStatus(*row) for row in self._read(sql.QUEUES, {})]
+
+    def worker_processes(self) -> int:
+        """Return how many children of workers are connected, as far as this role may see them."""
+        count: int = self._read(sql.WORKERS, {})[0][0]
+        return count
 
     def estimate(self) -> int | None:
         """Return the planner's idea of how many jobs there are; None before the first ANALYZE."""

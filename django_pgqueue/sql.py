@@ -35,7 +35,8 @@ HOT_PATH = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
-       set_config('lock_timeout', %(lock_timeout)s::text, true)
+       set_config('lock_timeout', %(lock_timeout)s::text, true),
+       set_config('DateStyle', 'ISO', true) -- the only one that psycopg reads; a role may have another
 """
 
 
@@ -742,6 +743,30 @@ FROM unnest(%(job_ids)s::bigint[]) AS given(job_id)
 JOIN {ATTEMPT} AS attempt ON attempt.job_id = ANY(ARRAY[given.job_id])
 WHERE attempt.exception_class = %(exception_class)s
 GROUP BY given.job_id
+"""
+
+# What waits and runs in each queue, and whether a worker sleeps there: one partial index for each state.
+_LIVE_OF = f"SELECT queue, status, count(*) AS jobs, min(run_at) AS since FROM {STATE} WHERE status = "
+QUEUES = f"""
+WITH live AS (
+    {_LIVE_OF} 'ready' GROUP BY queue, status
+    UNION ALL {_LIVE_OF} 'running' GROUP BY queue, status
+    UNION ALL {_LIVE_OF} 'scheduled' GROUP BY queue, status
+), queues AS (
+    SELECT queue, coalesce(sum(jobs) FILTER (WHERE status = 'ready'), 0)::bigint AS ready,
+           coalesce(sum(jobs) FILTER (WHERE status = 'running'), 0)::bigint AS running,
+           coalesce(sum(jobs) FILTER (WHERE status = 'scheduled'), 0)::bigint AS scheduled,
+           extract(epoch FROM clock_timestamp()
+                   - min(since) FILTER (WHERE status = 'ready'))::float8 AS waited
+    FROM live GROUP BY queue
+)
+SELECT queue, ready, running, scheduled, waited,
+       {_somebody_sleeps_on("queue")} OR {_somebody_sleeps_on("'*'")}
+FROM queues ORDER BY queue
+"""
+WORKERS = """
+SELECT count(DISTINCT application_name) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name LIKE 'django_pgqueue child %%'
 """
 
 # The latest attempts of jobs that are tried again: what a task sees of its own past.

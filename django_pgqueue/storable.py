@@ -43,7 +43,7 @@ def safe_str(value: object) -> str:
             return convert(value)
         except BaseException:  # noqa: BLE001, S112 - a hostile __str__ may raise anything, SystemExit too
             continue
-    return f"<{type(value).__name__} object that cannot be shown>"
+    return f"<{type.__dict__['__name__'].__get__(type(value))} object that cannot be shown>"
 
 
 def dump_json(value: Any) -> str:

@@ -10,13 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from .compat import DEFAULT_TASK_BACKEND_ALIAS, DEFAULT_TASK_PRIORITY, DEFAULT_TASK_QUEUE_NAME, InvalidTask
-from .conf import ATTEMPTS_WORDS, MAX_GIVEN_KEY, is_attempts
+from .conf import ATTEMPTS_WORDS, LONGEST, MAX_GIVEN_KEY, is_attempts
 from .retries import Backoff
 from .storable import check_json
 
 OnConflict = Literal["return", "raise", "replace"]
-LONGEST_TIMEOUT = 1_000_000_000
-"""Seconds."""
 
 _DEFAULTS: Mapping[str, Any] = {
     "priority": DEFAULT_TASK_PRIORITY,
@@ -86,7 +84,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_timeout(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= LONGEST_TIMEOUT
+    return _is_number(value) and 0 < value <= LONGEST
 
 
 def _is_backoff(value: Any) -> bool:
@@ -121,7 +119,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "max_attempts": (is_attempts, ATTEMPTS_WORDS),
     "delay": (_is_number, "a number of seconds"),
     "metadata": (lambda v: isinstance(v, Mapping), "a dictionary"),
-    "timeout": (_is_timeout, f"a number of seconds above 0 and at most {LONGEST_TIMEOUT}"),
+    "timeout": (_is_timeout, f"a number of seconds above 0 and at most {LONGEST}"),
     "backoff": (_is_backoff, "a Backoff or a callable of the exception and the task result"),
     "unique_key": (lambda v: isinstance(v, str) or callable(v), "a string or a callable of the arguments"),
     "on_conflict": (

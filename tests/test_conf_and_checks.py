@@ -51,14 +51,14 @@ def test_an_unknown_option_is_named_and_the_known_ones_are_listed() -> None:
 
 WRONG: dict[str, list[Any]] = {
     "database": [None, 5, ["default"]],
-    "lease": [0, -1, "30", None, True, float("nan"), float("inf")],
+    "lease": [0, -1, "30", None, True, float("nan"), float("inf"), 1e300, 10**400],
     "heartbeat": [0, -1, "10", None, False, float("nan")],
     "poll_interval": [0, -0.1, "1", None, float("inf")],
     "notify": [1, 0, "yes", None],
     "prepared_statements": [1, None, "on"],
     "max_attempts": [0, -1, 2.0, "5", None, True, 10**6 + 1],
     "backoff_base": [-1, "1", None, float("nan"), True],
-    "backoff_cap": [-1, "1", None, float("inf")],
+    "backoff_cap": [-1, "1", None, float("inf"), 10**400],
     "timeout": [0, -1, "60", True, float("nan")],
     "max_argument_bytes": [0, -1, 1e6, "1", None],
     "unknown_task_patience": [-1, "1", None],

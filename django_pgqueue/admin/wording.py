@@ -31,7 +31,7 @@ SIGNS = {
 """A sign for each state and outcome, so that colour is never the only difference."""
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:

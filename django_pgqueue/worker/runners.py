@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import iscoroutinefunction
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -22,6 +23,7 @@ from django.db import connections
 from .. import announcements, states
 from .. import execution as pipeline
 from ..compat import AnyResult
+from ..errors_as_text import class_path
 from ..events import log
 from ..exceptions import TaskTimeout
 from ..execution import Execution
@@ -68,6 +70,15 @@ def _raise_in(thread: threading.Thread, error: type[BaseException] | None) -> No
     if thread.ident is not None:
         pointer = ctypes.py_object(error) if error is not None else None
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), pointer)
+
+
+def decide_raise(execution: Execution, error: BaseException) -> pipeline.Decision:
+    """What becomes of a job whose task raised ``error``, also when that error cannot be looked at."""
+    try:
+        return pipeline.decide_raise(execution, error)
+    except BaseException as broken:  # noqa: BLE001
+        names = f"{class_path(error)} was raised, and looking at it raised {class_path(broken)}"
+        return pipeline.decide_raise(execution, RuntimeError(names))
 
 
 class Runners:
@@ -151,9 +162,10 @@ class Runners:
                 else:
                     self._take(thread, item)
             except BaseException as error:  # noqa: BLE001 - a late timeout, or a fault of ours: the thread lives on
-                log("task_thread_error", logging.ERROR, exc_info=error, thread=thread.thread.name)
                 if isinstance(item, Execution) and item.decision is None:
-                    self.finish(item, pipeline.decide_raise(item, error))
+                    self.finish(item, decide_raise(item, error))
+                with suppress(BaseException):  # a handler may fail on what the error is like
+                    log("task_thread_error", logging.ERROR, exc_info=error, thread=thread.thread.name)
 
     def _take(self, thread: TaskThread, execution: Execution) -> None:
         if not self._may_start(execution):
@@ -185,7 +197,7 @@ class Runners:
             pipeline.prepare(execution)
         except BaseException as error:  # noqa: BLE001 - a module may raise anything at import, SystemExit included
             cleanup.after_task()
-            self.finish(execution, pipeline.decide_raise(execution, error))
+            self.finish(execution, decide_raise(execution, error))
             return False
         if self._audience.listens("task_started", logging.INFO):
             _send("task_started", execution, execution.result)
@@ -207,7 +219,7 @@ class Runners:
         except BaseException as error:  # noqa: BLE001 - SystemExit, KeyboardInterrupt ... of a task are its failure
             if isinstance(error, TaskTimeout) and execution.interrupted:
                 error.args = (f"ran longer than its timeout of {execution.job.timeout:g} s",)
-            return pipeline.decide_raise(execution, error)
+            return decide_raise(execution, error)
 
     def finish(self, execution: Execution, decision: Any) -> None:
         """Put a decided execution on the tray."""
@@ -267,24 +279,29 @@ class CoroutineLoop:
 
     def submit(self, execution: Execution) -> None:
         """Run a coroutine task on the loop; waits while too many are under way."""
-        self._runners.board.start(execution.entry, execution.started or 0.0, 0.0)
+        execution.started = (
+            None  # it starts on the loop: one that a blocked loop never reached is not charged
+        )
+        self._runners.board.start(execution.entry, 0.0, 0.0)
         self._slots.acquire()
-        self._runners.start(execution)  # the wait for a place is not the task's time
         with self._starting:
             self.active += 1
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="pgqueue-loop", daemon=True).start()
+                threading.Thread(
+                    target=_run_loop, args=(self._loop,), name="pgqueue-loop", daemon=True
+                ).start()
         asyncio.run_coroutine_threadsafe(self._run(execution), self._loop)
 
     async def _run(self, execution: Execution) -> None:
         try:
+            self._runners.start(execution)
             async with ThreadSensitiveContext() as context:
                 decision = await self._decide(execution)
                 if context in SyncToAsync.context_to_thread_executor:
                     await sync_to_async(connections.close_all)()
         except BaseException as error:  # noqa: BLE001 - recorded as the task's failure
-            decision = pipeline.decide_raise(execution, error)
+            decision = decide_raise(execution, error)
         with self._starting:
             self.active -= 1
             if self.parked:
@@ -300,11 +317,16 @@ class CoroutineLoop:
             task.cancel()
             done, _ = await asyncio.wait({task}, timeout=SOFT_STOP_GRACE)
             error = TaskTimeout(f"ran longer than its timeout of {timeout:g} s")
-            return pipeline.decide_raise(execution, error)
+            return decide_raise(execution, error)
         value, raised = task.result()
         if raised is not None:
-            return pipeline.decide_raise(execution, raised)
+            return decide_raise(execution, raised)
         return pipeline.decide_return(execution, value)
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    while True:  # a task that stops the loop stops nobody's work
+        loop.run_forever()
 
 
 async def _contained(execution: Execution) -> tuple[Any, BaseException | None]:

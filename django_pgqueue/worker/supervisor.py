@@ -60,6 +60,7 @@ class Supervisor:
         self._drained = False
         self._in_vain = False
         self._crashes = 0
+        self._stumbles = 0
         self._not_before = 0.0
         self._keeper_born = 0.0
         self._keeper_crashes = 0
@@ -199,9 +200,7 @@ class Supervisor:
             reason = child.killed_because or how_ended(status)
             log("child_died", logging.ERROR, worker=board.get_text("worker_id"), pid=child.pid, how=reason)
             self._drained = False  # what it held goes back and is due
-            self._crashes = 0 if board.get("ready") else self._crashes + 1
-            if not board.get("ready"):
-                self._pause_after_crash()
+            self._note_crash(board, status)
             board.set_text("reason", reason)
         elif board.get("in_vain"):
             self._in_vain = True
@@ -216,8 +215,15 @@ class Supervisor:
             # Nothing to give back: no need to wait for the keeper and the database.
             board.set("state", FREE)
 
-    def _pause_after_crash(self) -> None:
-        self._not_before = time.monotonic() + _pause(self._crashes)
+    def _note_crash(self, board: Board, status: int) -> None:
+        now = time.monotonic()
+        ready = bool(board.get("ready"))
+        self._crashes = 0 if ready else self._crashes + 1
+        # A signal came from outside or from a task; a quick exit by itself may well happen again and again.
+        in_haste = not ready or (os.WIFEXITED(status) and now - board.get("born") < LAST_PAUSE)
+        self._stumbles = self._stumbles + 1 if in_haste else 0
+        if in_haste:
+            self._not_before = now + _pause(self._stumbles)
 
     # --- looking after what runs
 

@@ -64,6 +64,16 @@ def test_return_value_is_escaped(boss: Client, evil: int) -> None:
     check(text_of(boss.get(page_of(evil))), 13)
 
 
+def test_a_return_value_that_no_page_can_hold_is_shown(boss: Client, evil: int) -> None:
+    fetch(
+        f"UPDATE {sql.ATTEMPT} SET outcome = 'succeeded', return_value = %s::json RETURNING 1",
+        ['{"\\ud800": "\\udfff"}'],
+    )
+    page = boss.get(f"/admin/django_pgqueue/job/{evil}/change/")
+    assert page.status_code == 200
+    assert "d800" in page.content.decode()
+
+
 def test_running_job_is_escaped(boss: Client, evil: int) -> None:
     Job.objects.retry([evil])
     claim_queue(EVIL, worker=WorkerIdentity(EVIL, EVIL, 1))

@@ -4,6 +4,7 @@ import json
 import random
 from datetime import timedelta
 
+import psycopg
 import pytest
 from django.db import connection, transaction
 
@@ -316,3 +317,13 @@ def test_the_claim_brings_what_a_worker_needs() -> None:
     assert (claimed.backend, claimed.task_path) == ("other", "shop.tasks.mail")
     assert claimed.run_after is None
     assert claimed.enqueued_at == Job.objects.get(pk=job_id).enqueued_at
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_role_that_writes_dates_in_another_order(second_connection: psycopg.Connection) -> None:
+    job_id = enqueue()
+    second_connection.execute("SET DateStyle = 'SQL, DMY'")
+    with second_connection.transaction():
+        hot_path(connection=second_connection)
+        (job,) = claim_queue(connection=second_connection)
+    assert job.claimed_at == state_of(job_id).claimed_at

@@ -77,7 +77,18 @@ def import_reloadable() -> None:
     importlib.import_module("reloadable")
 
 
+def break_the_claim() -> None:
+    """Let children fall over what nobody foresaw, right after they have started."""
+    from django_pgqueue.worker.claims import Claimer  # noqa: PLC0415 - only where asked for
+
+    def claim(*args: object, **options: object) -> None:
+        raise NotImplementedError("not foreseen")
+
+    Claimer.claim = claim
+
+
 STARTUPS = {
+    "broken_claim": break_the_claim,
     "long_host": have_a_long_host_name,
     "reloadable": import_reloadable,
     "orm": use_orm,

@@ -179,6 +179,15 @@ def fail_with_broken_callable() -> None:
     raise ValueError("first")
 
 
+def ending_backoff(error: BaseException, result: Any) -> float:
+    raise SystemExit(1)
+
+
+@task(backoff=ending_backoff)
+def fail_with_ending_callable() -> None:
+    raise ValueError("first")
+
+
 @task(discard_on=LookupError)
 def fail_discarding_lookups(kind: str) -> None:
     raise {"value": ValueError, "key": KeyError}[kind](kind)
@@ -212,6 +221,33 @@ class EndsTheProcessWhenShown(Exception):
     __repr__ = __str__
 
 
+class Nameless(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name in ("__qualname__", "__name__", "__module__"):
+            raise RuntimeError("no name")
+        return super().__getattribute__(name)
+
+
+class HasNoName(Exception, metaclass=Nameless):
+    pass
+
+
+class HidesItsTraceback(Exception):
+    @property
+    def __traceback__(self) -> None:
+        raise RuntimeError("no traceback")
+
+
+class RefusesNotes(Exception):
+    @property
+    def __notes__(self) -> None:
+        raise SystemExit("no notes")
+
+    @property
+    def __cause__(self) -> None:
+        raise KeyboardInterrupt
+
+
 def _nested_class() -> Exception:
     class Inside(Exception):
         pass
@@ -240,6 +276,9 @@ HOSTILE = {
     "needs_arguments": lambda: NeedsArguments(5, reason="why"),
     "cannot_be_shown": lambda: CannotBeShown(),
     "ends_the_process_when_shown": lambda: EndsTheProcessWhenShown(),
+    "has_no_name": lambda: HasNoName("unnamed"),
+    "hides_its_traceback": lambda: HidesItsTraceback("hidden"),
+    "refuses_notes": lambda: RefusesNotes("noteless"),
     "nested": _nested_class,
     "socket_and_lock": lambda: ValueError(socket.socket(), threading.Lock()),
     "group_of_1000": lambda: ExceptionGroup("many", [ValueError(n) for n in range(1000)]),
@@ -511,6 +550,18 @@ async def use_async_orm(name: str) -> int:
 @task
 async def fail_on_the_loop() -> None:
     raise ValueError("from a coroutine")
+
+
+@task
+async def stop_the_loop() -> str:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0.05)
+    return "went on"
+
+
+@task
+async def block_the_loop(seconds: float) -> None:
+    time.sleep(seconds)  # noqa: ASYNC251, TID251 - what it must not do
 
 
 @task

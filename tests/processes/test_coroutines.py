@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from ..waiting import wait_for
 from . import tasks
 from .conftest import Workers
 from .queue import Queue
@@ -129,3 +130,23 @@ def test_coroutines_finish_within_the_grace_or_go_back(queue: Queue, start: Work
     assert worker.stop() < 4.0
     assert queue.outcomes(short) == ["succeeded"]
     assert (queue.status(long), queue.outcomes(long)) == ("ready", ["released"])
+
+
+def test_a_task_that_stops_the_loop_stops_nobodys_work(queue: Queue, start: Workers) -> None:
+    start("--threads", 2)
+    stopped = queue.enqueue(tasks.stop_the_loop)
+    others = queue.enqueue_many(tasks.asleep, [(0.01,)] * 5)
+    queue.wait([stopped, *others], "succeeded")
+
+
+def test_coroutines_that_a_blocked_loop_never_reached_are_not_charged(queue: Queue, start: Workers) -> None:
+    worker = start("--threads", 2, "--lease", 2, "--heartbeat", 0.5, "--poll", 0.2)
+    blocking = queue.enqueue(tasks.block_the_loop, 60, max_attempts=1, timeout=0.5)
+    queue.wait(blocking, "running")
+    wait_for(0.3)
+    behind = queue.enqueue_many(tasks.asleep, [(0.01,)] * 3, max_attempts=1)
+    queue.wait(blocking, "dead", timeout=30.0)
+    queue.wait(behind, "succeeded", timeout=30.0)
+    assert worker.events("killing_child")
+    for job in behind:
+        assert [outcome for outcome in queue.outcomes(job) if outcome != "released"] == ["succeeded"]

@@ -21,6 +21,9 @@ EXPECTED = {
     "needs_arguments": ("tests.processes.tasks.NeedsArguments", "5"),
     "cannot_be_shown": ("tests.processes.tasks.CannotBeShown", "cannot be shown"),
     "ends_the_process_when_shown": ("tests.processes.tasks.EndsTheProcessWhenShown", ""),
+    "has_no_name": ("HasNoName", "unnamed"),
+    "hides_its_traceback": ("tests.processes.tasks.HidesItsTraceback", "hidden"),
+    "refuses_notes": ("tests.processes.tasks.RefusesNotes", "noteless"),
     "nested": ("tests.processes.tasks._nested_class.<locals>.Inside", "from a class inside a function"),
     "socket_and_lock": ("builtins.ValueError", "socket"),
     "group_of_1000": ("builtins.ExceptionGroup", "many (1000 sub-exceptions)"),
@@ -53,9 +56,10 @@ def test_any_error_is_a_failure_that_another_process_can_read(
     assert error.traceback == attempt.traceback
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in EXPECTED if n not in ("ends_the_process_when_shown", "50_million_characters")]
-)
+NO_TRACEBACK = {"ends_the_process_when_shown", "50_million_characters", "has_no_name", "refuses_notes"}
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name not in NO_TRACEBACK])
 def test_a_traceback_begins_in_the_task(queue: Queue, worker: Worker, name: str) -> None:
     job = queue.enqueue(tasks.raise_hostile, name, max_attempts=1)
     queue.wait(job, "dead")
@@ -94,6 +98,18 @@ def test_a_task_that_exits_loses_the_process_but_not_the_job(queue: Queue, worke
 
 
 # --- what tasks return
+
+
+def test_no_error_costs_the_worker_a_thread(queue: Queue, start: Workers) -> None:
+    start("--threads", 1)
+    odd = [queue.enqueue(tasks.raise_hostile, name, max_attempts=1) for name in EXPECTED]
+    odd.append(queue.enqueue(tasks.fail_with_ending_callable, max_attempts=1))
+    retried = queue.enqueue(tasks.fail_with_ending_callable, max_attempts=2, backoff_base=60, backoff_cap=60)
+    behind = queue.enqueue(tasks.ok)
+    queue.wait(behind, "succeeded", timeout=40.0)
+    queue.wait(odd, "dead")
+    queue.wait(retried, "scheduled")
+    assert "the task's backoff raised" in queue.attempt(retried).traceback
 
 
 @pytest.mark.parametrize(("name", "value"), [("nul", "\x00"), ("surrogate", "\ud800")])

@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from django_pgqueue.connections import MIGRATE
 
-from ..waiting import wait_until
+from ..waiting import wait_for, wait_until
 from . import tasks
 from .conftest import Workers
 from .queue import Queue
@@ -27,6 +27,8 @@ REFUSED = {
     "backend": (("--backend", "nope"), ["'nope'", "default"]),
     "count": (("--processes", 0), ["--processes", "below 1"]),
     "seconds": (("--lease", "inf"), ["--lease"]),
+    "too many seconds": (("--lease", "1e300"), ["--lease", "1000000000"]),
+    "too many processes": (("--processes", 99999999999), ["--processes", "above 1000"]),
 }
 
 
@@ -115,6 +117,15 @@ def test_a_drain_outlives_a_poison_job(queue: Queue, start: Workers) -> None:
     start("--drain", "--threads", 1, wait=False).wait_end(0, timeout=60.0)
     assert queue.outcomes(poison) == ["lost"] * 2
     assert set(queue.statuses(behind).values()) == {"succeeded"}
+
+
+def test_children_that_fall_over_at_once_are_replaced_ever_more_slowly(start: Workers) -> None:
+    worker = start(startup="broken_claim")
+    wait_for(4)
+    died = [event.time for event in worker.events("child_died")]
+    assert 3 <= len(died) <= 8
+    assert died[-1] - died[-2] > died[1] - died[0]
+    worker.stop()
 
 
 def test_max_jobs_is_exact(queue: Queue, start: Workers) -> None:

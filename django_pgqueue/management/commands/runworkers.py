@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...backend import PgQueueBackend
 from ...compat import task_backends
-from ...conf import Options
+from ...conf import LONGEST, MOST_OF_A_KIND, Options
 from ...events import log_to_stderr
 from ...worker.config import WorkerConfig
 from ...worker.reload import run_with_reload
@@ -30,8 +30,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--queues", help="comma-separated, asked in this order; default: the alias's QUEUES"
         )
-        parser.add_argument("--processes", type=at_least(1), help="children")
-        parser.add_argument("--threads", type=at_least(1), help="threads of each child")
+        parser.add_argument("--processes", type=at_least(1, MOST_OF_A_KIND), help="children")
+        parser.add_argument("--threads", type=at_least(1, MOST_OF_A_KIND), help="threads of each child")
         parser.add_argument("--drain", action="store_true", help="end when nothing is due")
         parser.add_argument("--max-jobs", type=at_least(1), help="end after exactly this many jobs")
         parser.add_argument(
@@ -123,26 +123,28 @@ def chosen_queues(given: str | None, declared: list[str]) -> tuple[str, ...]:
 def seconds(text: str) -> float:
     """Parse a number of seconds above 0."""
     value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    if not 0 < value <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0, at most {LONGEST}")
     return value
 
 
 def seconds_or_zero(text: str) -> float:
     """Parse a number of seconds, 0 or more."""
     value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds, 0 or more")
+    if not 0 <= value <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to {LONGEST}")
     return value
 
 
-def at_least(least: int) -> Any:
-    """Return a parser of whole numbers from ``least`` on."""
+def at_least(least: int, most: int = 2**31 - 1) -> Any:
+    """Return a parser of whole numbers from ``least`` to ``most``."""
 
     def whole(text: str) -> int:
         value = int(text)
         if value < least:
             raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        if value > most:
+            raise argparse.ArgumentTypeError(f"{text} is above {most}")
         return value
 
     return whole
