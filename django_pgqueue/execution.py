@@ -146,6 +146,8 @@ class JobContext(AnyContext):
 def prepare(execution: Execution) -> None:
     """Resolve the task; raises UnknownTask, or whatever the task's module raises at its import."""
     job = execution.job
+    if job.backend not in settings.TASKS:
+        raise UnknownTask(f"no worker knows this task: TASKS has no alias {job.backend!r}")
     run_after = project_time(job.run_after) if job.run_after else None
     execution.task = bound_task(resolve_task(job.task_path), job.backend, job.queue, job.priority, run_after)
 

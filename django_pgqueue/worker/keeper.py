@@ -182,7 +182,9 @@ class Keeper:
         ]
         while True:
             duty = min(duties, key=lambda duty: duty.due_at)
-            time.sleep(max(min(duty.due_at - time.monotonic(), TICK), self.tables.pause, 0.0))
+            pause = max(min(duty.due_at - time.monotonic(), TICK), self.tables.pause)
+            if pause > 0:
+                time.sleep(pause)
             if time.monotonic() < duty.due_at:
                 continue
             try:

@@ -70,7 +70,8 @@ class Sleepers:
     def run(self) -> None:
         """Listen for ever; a thread of its own."""
         while True:
-            time.sleep(self.connection.pause)
+            if pause := self.connection.pause:
+                time.sleep(pause)
             try:
                 self._listen()
             except (psycopg.Error, OSError, ValueError) as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from django_pgqueue import sql
 from django_pgqueue.execution import UNKNOWN_TASK
 from django_pgqueue.storable import MAX_TEXT
 
@@ -190,6 +191,15 @@ def test_an_unknown_task_waits_uncharged_and_holds_nobody_up(queue: Queue, worke
     state = queue.state(job)
     assert state.attempts_allowed - state.attempts == 1, "it was charged"
     assert worker.wait_for("unknown_task", job=job)
+
+
+def test_a_job_of_an_alias_that_this_worker_lacks_waits_uncharged(queue: Queue, worker: Worker) -> None:
+    job = queue.enqueue(tasks.ok, max_attempts=1, delay=1)
+    queue.session.execute(f"UPDATE {sql.JOB} SET backend = 'of tomorrow' WHERE id = %s", [job])
+    wait_until(lambda: queue.outcomes(job) == ["snoozed"])
+    assert "TASKS has no alias 'of tomorrow'" in queue.attempt(job).message
+    state = queue.state(job)
+    assert state.attempts_allowed - state.attempts == 1, "it was charged"
 
 
 # --- what tasks do to their connection
