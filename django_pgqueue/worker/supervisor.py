@@ -25,6 +25,8 @@ TICK = 0.25
 MEMORY_EVERY = 2.0
 CRASHES_ALLOWED = 5
 """Children in a row that may die before they are ready; then it is the project that is broken."""
+STUMBLES_ALLOWED = 10
+"""Children in a row that may end by themselves, ready or not, before they have begun any job."""
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
 HARD_STOP = 7.0
 """Seconds after the grace at which children that still live are killed."""
@@ -154,7 +156,10 @@ class Supervisor:
     def _finished(self) -> bool:
         exhausted = self.remaining is not None and self._unpromised() == 0
         ended = self._drained or self._in_vain or exhausted
-        return self._stop_at is not None or ended or self._crashes >= CRASHES_ALLOWED
+        return self._stop_at is not None or ended or self._is_hopeless()
+
+    def _is_hopeless(self) -> bool:
+        return self._crashes >= CRASHES_ALLOWED or self._stumbles >= STUMBLES_ALLOWED
 
     # --- ending of processes
 
@@ -219,10 +224,11 @@ class Supervisor:
         now = time.monotonic()
         ready = bool(board.get("ready"))
         self._crashes = 0 if ready else self._crashes + 1
-        # A signal came from outside or from a task; a quick exit by itself may well happen again and again.
-        in_haste = not ready or (os.WIFEXITED(status) and now - board.get("born") < LAST_PAUSE)
-        self._stumbles = self._stumbles + 1 if in_haste else 0
-        if in_haste:
+        # A signal came from outside or from a task, and a task may exit; else it is the child's own fault.
+        by_itself = os.WIFEXITED(status) and not any(entry.started for entry in board.held())
+        stumbled = not ready or (by_itself and now - board.get("born") < LAST_PAUSE)
+        self._stumbles = self._stumbles + 1 if stumbled else 0
+        if stumbled:
             self._not_before = now + _pause(self._stumbles)
 
     # --- looking after what runs
@@ -289,13 +295,10 @@ class Supervisor:
         self.boards[0].set("command", QUIT)
         _notify(self.shared.notices[0][1])
         self._await_keeper(time.monotonic() + HARD_STOP)
-        crashed = self._crashes >= CRASHES_ALLOWED
+        crashed = self._is_hopeless()
         if crashed:
-            log(
-                "giving_up",
-                logging.CRITICAL,
-                reason=f"{self._crashes} children in a row died before they were ready",
-            )
+            count = max(self._crashes, self._stumbles)
+            log("giving_up", logging.CRITICAL, reason=f"{count} children in a row died at their start")
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)  # one that comes now must not spoil the exit code
         code = 1 if crashed or self._killed or self._in_vain else 0

@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from django_pgqueue.connections import MIGRATE
 
-from ..waiting import wait_for, wait_until
+from ..waiting import wait_until
 from . import tasks
 from .conftest import Workers
 from .queue import Queue
@@ -119,13 +119,15 @@ def test_a_drain_outlives_a_poison_job(queue: Queue, start: Workers) -> None:
     assert set(queue.statuses(behind).values()) == {"succeeded"}
 
 
-def test_children_that_fall_over_at_once_are_replaced_ever_more_slowly(start: Workers) -> None:
+def test_children_that_fall_over_at_once_are_replaced_ever_more_slowly_and_then_given_up(
+    start: Workers,
+) -> None:
     worker = start(startup="broken_claim")
-    wait_for(4)
+    worker.wait_end(1, timeout=60.0)
     died = [event.time for event in worker.events("child_died")]
-    assert 3 <= len(died) <= 8
-    assert died[-1] - died[-2] > died[1] - died[0]
-    worker.stop()
+    assert len(died) == 10
+    assert died[-1] - died[-2] > 3.0, "they were replaced without a pause"
+    assert worker.events("giving_up")
 
 
 def test_max_jobs_is_exact(queue: Queue, start: Workers) -> None:
