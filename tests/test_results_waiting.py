@@ -43,7 +43,13 @@ def finish(job_id: int) -> None:
 
 
 def somebody_waits() -> bool:
-    return bool(fetch("SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = %s", [sql.LOCK_CLASS]))
+    return bool(
+        fetch(
+            "SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = %s"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+            [sql.LOCK_CLASS],
+        )
+    )
 
 
 def test_wait_returns_when_the_job_has_ended(in_thread: Callable[..., Future]) -> None:
@@ -103,7 +109,8 @@ def test_wait_survives_the_loss_of_its_connection(
     waiting = in_thread(result.wait, 30.0)
     wait_until(somebody_waits)
     second_connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%waiter%'"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name LIKE '%waiter%'"
     )
     finish(int(result.id))
     assert waiting.result(20) is True

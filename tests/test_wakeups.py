@@ -213,7 +213,10 @@ def test_many_who_enqueue_at_once_are_not_taken_for_sleepers(
 def test_looking_for_sleepers_leaves_no_lock(second_connection: psycopg.Connection) -> None:
     with transaction.atomic():
         ok.enqueue()
-        held = second_connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'")
+        held = second_connection.execute(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        )
         assert held.fetchone() == (0,)
 
 

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from django_pgqueue import sql
 
-from ..waiting import wait_until
+from ..waiting import wait_for, wait_until
 from . import tasks
 from .conftest import Workers
 from .queue import Queue
@@ -41,7 +41,10 @@ def heard(queue: Queue) -> Iterator[Callable[[], int]]:
 
 def asleep(queue: Queue) -> bool:
     """Whether a worker has said that it sleeps."""
-    statement = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = %s"
+    statement = (
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = %s"
+        " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
     return queue.value(statement, [sql.LOCK_CLASS]) > 0
 
 
@@ -78,9 +81,10 @@ def test_who_falls_asleep_between_an_insert_and_its_commit_still_starts_at_once(
 ) -> None:
     start(*SLEEPY, "--threads", 1)
     for _ in range(3):
-        busy = tasks.sleep.enqueue(0.3)
-        queue.wait_started(int(busy.id))
+        busy = tasks.sleep.enqueue(1.5)
+        (execution,) = queue.wait_started(int(busy.id))
         wait_until(lambda: not asleep(queue))
+        wait_for(max(execution.began + 1.35 - time.monotonic(), 0.0))
         with transaction.atomic():
             late = tasks.mark.enqueue()
             wait_until(lambda: asleep(queue))

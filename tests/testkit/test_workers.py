@@ -104,7 +104,8 @@ def _is_running(result: Any) -> bool:
 
 def _sleeps(observer: psycopg.Connection) -> bool:
     statement = (
-        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'"
+        "SELECT count(*) FROM pg_stat_activity "
+        " WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%' AND state = 'active'"
     )
     return bool(observer.execute(statement).fetchone()[0])
 
