@@ -27,8 +27,7 @@ def send(name: str, *, sender: type, task_result: Any) -> None:
 
 def listens(name: str, level: int) -> bool:
     """Return whether a signal reaches anybody now, be it by the log line of ``level`` that it makes."""
-    modules = _signal_modules()
-    return any(_has_others(m, name) or is_heard(m.logger, level) for m in modules)
+    return _has_receivers(name) or _has_readers(level)
 
 
 class Audience:
@@ -39,25 +38,33 @@ class Audience:
     """
 
     def __init__(self) -> None:
-        self._heard: dict[tuple[str, int], tuple[float, bool]] = {}
+        self._known: dict[int, tuple[float, bool]] = {}
 
     def listens(self, name: str, level: int) -> bool:
         """Return whether to send the signal ``name``, whose own log line would be of ``level``."""
-        key, now = (name, level), time.monotonic()
-        modules = _signal_modules()
-        if any(_has_others(module, name) for module in modules):
-            return True
-        asked_at, heard = self._heard.get(key, (float("-inf"), False))
+        return _has_receivers(name) or self._has_readers(level)
+
+    def _has_readers(self, level: int) -> bool:
+        now = time.monotonic()
+        asked_at, has_readers = self._known.get(level, (float("-inf"), False))
         if now - asked_at > ASK_AGAIN:
-            heard = any(is_heard(module.logger, level) for module in modules)
-            self._heard[key] = (now, heard)
-        return heard
+            has_readers = _has_readers(level)
+            self._known[level] = (now, has_readers)
+        return has_readers
 
 
-def _has_others(module: Any, name: str) -> bool:
-    receivers = getattr(module, name).receivers
-    own = id(getattr(module, f"log_{name}"))
-    return len(receivers) > 1 or (len(receivers) == 1 and receivers[0][0][0] != own)
+def _has_receivers(name: str) -> bool:
+    """Return whether anybody receives a signal but the receiver that its API has for the log."""
+    for module in _signal_modules():
+        own = id(getattr(module, f"log_{name}"))
+        if any(key[0] != own for key, *_ in getattr(module, name).receivers):
+            return True
+    return False
+
+
+def _has_readers(level: int) -> bool:
+    """Return whether anybody would read the lines of this level in an API's log."""
+    return any(is_heard(module.logger, level) for module in _signal_modules())
 
 
 def is_heard(logger: logging.Logger, level: int) -> bool:

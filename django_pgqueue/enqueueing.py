@@ -20,7 +20,7 @@ from .querying import ROWS_PER_STATEMENT, queue_connection
 from .records import Enqueued, NewJob
 from .retries import Backoff
 from .signatures import Shape, shape_of
-from .storable import check_json, dump_json
+from .storable import ATOMS, check_json, dump_json
 from .task_options import key_problem
 
 FOLLOW_AFTER = 0.1
@@ -47,7 +47,6 @@ class Backend(Protocol):
         """Raise InvalidTask for what the backend cannot store or run."""
 
 
-_PLAIN = (str, int, float, bool, type(None))
 Calls = Sequence[tuple[AnyTask, Sequence[Any], Mapping[str, Any]]]
 
 
@@ -130,7 +129,7 @@ def check_call(task: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 def plain(value: Any, where: str, key: int | str, task: AnyTask) -> Any:
     """Return an argument in JSON's own types; raises TypeError or InvalidArguments that names it."""
-    if type(value) in _PLAIN:
+    if type(value) in ATOMS:
         return value
     try:
         return normalize_json(value)

@@ -68,7 +68,8 @@ def dump_result(value: Any) -> str:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=True)
-_ATOMS = (str, int, float, bool, type(None))
+ATOMS = (str, int, float, bool, type(None))
+"""Types of which JSON's form is the value itself; a subclass may have another."""
 
 
 def check_json(value: Any, where: str) -> None:

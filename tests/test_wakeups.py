@@ -199,7 +199,7 @@ def test_a_notice_that_must_go_out_is_not_taken_for_one_that_may_not(
 
 
 def test_many_who_enqueue_at_once_are_not_taken_for_sleepers(
-    heard: Heard, second_connection: psycopg.Connection, blocked: Any
+    heard: Heard, second_connection: psycopg.Connection
 ) -> None:
     """Another enqueuer holds the key for its moment: that moment is held open here."""
     for queue in ("default", "*"):

@@ -111,22 +111,22 @@ def _parameters() -> Mapping[str, Any]:
 
 
 def _milliseconds(plan: str) -> float:
-    found = re.search(r"Execution Time: ([\d.]+) ms", plan)
-    if not found:
-        raise Failed(f"EXPLAIN gave no execution time: {plan}")
-    return float(found[1])
+    return _time_in(plan, r"Execution Time: ([\d.]+) ms")
 
 
 def _planning(plan: str) -> float:
-    found = re.search(r"Planning Time: ([\d.]+) ms", plan)
-    return float(found[1]) if found else 0.0
+    return _time_in(plan, r"Planning Time: ([\d.]+) ms")
 
 
 def _finding(plan: str) -> float:
     """Return the time until the last of the next jobs was found and locked, before any was taken."""
-    found = re.search(r"CTE picked\n\s*->  Limit .*?actual time=[\d.]+\.\.([\d.]+)", plan)
+    return _time_in(plan, r"CTE picked\n\s*->  Limit .*?actual time=[\d.]+\.\.([\d.]+)")
+
+
+def _time_in(plan: str, pattern: str) -> float:
+    found = re.search(pattern, plan)
     if not found:
-        raise Failed(f"EXPLAIN shows no search for the next jobs: {plan}")
+        raise Failed(f"EXPLAIN shows nothing like {pattern!r}: {plan}")
     return float(found[1])
 
 

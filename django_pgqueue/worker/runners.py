@@ -279,9 +279,8 @@ class CoroutineLoop:
 
     def submit(self, execution: Execution) -> None:
         """Run a coroutine task on the loop; waits while too many are under way."""
-        execution.started = (
-            None  # it starts on the loop: one that a blocked loop never reached is not charged
-        )
+        # It starts on the loop: one that a blocked loop never reached is not charged.
+        execution.started = None
         self._runners.board.start(execution.entry, 0.0, 0.0)
         self._slots.acquire()
         with self._starting:

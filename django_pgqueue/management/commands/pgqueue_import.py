@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ... import importing
 from ...backend import PgQueueBackend
-from ...compat import task_backends
+from ..aliases import our_backend
 
 SHOWN = 20
 """How many of the rows that stay behind are named."""
@@ -58,14 +57,6 @@ class Command(BaseCommand):
         if not dry_run and importing.count_rows(backend, source).get("READY"):
             raise CommandError(f"{taken} rows {verb}; others were locked or came meanwhile. Run this again.")
         self.stdout.write(self.style.SUCCESS(f"{taken} rows {verb}."))
-
-
-def our_backend(alias: str) -> PgQueueBackend:
-    """Return the backend of an alias; raises CommandError when it is not ours."""
-    backend = task_backends[alias] if alias in (getattr(settings, "TASKS", None) or {}) else None
-    if not isinstance(backend, PgQueueBackend):
-        raise CommandError(f"--backend {alias!r} is not an alias of TASKS that uses PgQueueBackend.")
-    return backend
 
 
 def refusal(running: int, source: str) -> str:

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from ...models import Job
 from ...readings import QueueStatus
-from .pgqueue_import import our_backend
+from ..aliases import our_backend
 
 HEADINGS = ("queue", "ready", "oldest", "running", "scheduled", "")
 
