@@ -121,17 +121,19 @@ def timing_problems(options: Options) -> list[Problem]:
     return problems
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a finite number."""
     # Compared, not converted: an int may be too large for a float. NaN compares as False.
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LONGEST
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
 
 
-def _positive(value: Any) -> bool:
-    return _is_number(value) and value > 0
+def is_time(value: Any) -> bool:
+    """Return whether ``value`` can be a span of time in seconds that is not empty."""
+    return is_number(value) and 0 < value <= LONGEST
 
 
-def _not_negative(value: Any) -> bool:
-    return _is_number(value) and value >= 0
+def _is_pause(value: Any) -> bool:
+    return is_number(value) and 0 <= value <= LONGEST
 
 
 def _count(value: Any) -> bool:
@@ -154,8 +156,8 @@ def is_attempts(value: Any) -> bool:
 
 
 ATTEMPTS_WORDS = f"a whole number from 1 to {MAX_ATTEMPTS}"
-_SECONDS = (_positive, f"a number of seconds above 0, at most {LONGEST}", "10")
-_PAUSE = (_not_negative, f"a number of seconds from 0 to {LONGEST}", "10")
+_SECONDS = (is_time, f"a number of seconds above 0, at most {LONGEST}", "10")
+_PAUSE = (_is_pause, f"a number of seconds from 0 to {LONGEST}", "10")
 _WHOLE = (_count, "a whole number from 1 to 2**31 - 1", "1000000")
 _FEW = (_few, f"a whole number from 1 to {MOST_OF_A_KIND}", "4")
 _SWITCH = (lambda value: isinstance(value, bool), "True or False", "False")
@@ -168,7 +170,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     **dict.fromkeys(("processes", "threads", "coroutines"), _FEW),
     **dict.fromkeys(("notify", "prepared_statements"), _SWITCH),
     "timeout": (
-        lambda value: value is None or _positive(value),
+        lambda value: value is None or is_time(value),
         f"None or seconds above 0, at most {LONGEST}",
         "60",
     ),
@@ -196,6 +198,6 @@ def _retention_problem(value: Any) -> Problem | None:
     for status, seconds in value.items():
         if status not in (SUCCEEDED, DEAD, CANCELLED):
             return Problem(2, f"retention has the status {status!r}; only ended jobs are pruned.", hint)
-        if seconds is not None and not (_is_number(seconds) and seconds >= 0):
+        if seconds is not None and not _is_pause(seconds):
             return Problem(2, f"retention of {status!r} must be None or seconds, not {seconds!r}.", hint)
     return None

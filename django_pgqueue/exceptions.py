@@ -1,6 +1,6 @@
 """What a task may raise to steer its own job, and what the queue raises at its callers."""
 
-import math
+import sys
 from datetime import timedelta
 
 __all__ = [
@@ -24,7 +24,7 @@ def _seconds(name: str, delay: float | timedelta) -> float:
     given = delay.total_seconds() if isinstance(delay, timedelta) else delay
     if isinstance(given, bool) or not isinstance(given, (int, float)):
         raise TypeError(f"the delay of {name} must be seconds (int or float) or a timedelta, not {delay!r}")
-    if not math.isfinite(given) or given < 0:
+    if not 0 <= given <= sys.float_info.max:  # an int may be larger than any float
         raise ValueError(f"the delay of {name} must be finite and not negative, not {delay!r}")
     return float(given)
 

@@ -8,6 +8,7 @@ Architecture Blog, 2015).  The exponent is bounded before it is used, so no coun
 
 import math
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,7 @@ class Backoff:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise ValueError(f"Backoff {name} must be a number of seconds, not {value!r}")
-            if not math.isfinite(value) or value < 0:
+            if not 0 <= value <= sys.float_info.max:  # an int may be larger than any float
                 raise ValueError(f"Backoff {name} must be finite and not negative, not {value!r}")
         if self.cap < self.base:
             raise ValueError(f"Backoff cap ({self.cap}) must not be below its base ({self.base})")
@@ -58,7 +59,10 @@ def storable_delay(seconds: float) -> float:
 
     A negative delay becomes 0 and a long one ``MAX_DELAY``; raises ValueError for NaN and infinity.
     """
-    seconds = float(seconds)
+    try:
+        seconds = float(seconds)
+    except OverflowError:  # an int that no float can hold
+        seconds = MAX_DELAY if seconds > 0 else 0.0
     if not math.isfinite(seconds):
         raise ValueError(f"a delay must be a finite number of seconds, not {seconds}")
     return min(max(seconds, 0.0), MAX_DELAY)

@@ -4,13 +4,12 @@ They hold at the decorator and at ``using()``, whatever backend the alias points
 """
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from .compat import DEFAULT_TASK_BACKEND_ALIAS, DEFAULT_TASK_PRIORITY, DEFAULT_TASK_QUEUE_NAME, InvalidTask
-from .conf import ATTEMPTS_WORDS, LONGEST, MAX_GIVEN_KEY, is_attempts
+from .conf import ATTEMPTS_WORDS, LONGEST, MAX_GIVEN_KEY, is_attempts, is_number, is_time
 from .retries import Backoff
 from .storable import check_json
 
@@ -79,14 +78,6 @@ def _classes(name: str, value: Any) -> tuple[type[BaseException], ...] | None:
     return classes
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_timeout(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= LONGEST
-
-
 def _is_backoff(value: Any) -> bool:
     if isinstance(value, Backoff):
         return True
@@ -111,15 +102,15 @@ def _is_switch(value: Any) -> bool:
 
 _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     # The range of a priority and the zone of a time are Django's own rules.
-    "priority": (_is_number, "a whole number"),
+    "priority": (is_number, "a whole number"),
     "backend": (_is_text, "an alias of TASKS"),
     "queue_name": (_is_text, "a string"),
     "run_after": (lambda v: isinstance(v, datetime), "an aware datetime or a timedelta"),
     "takes_context": (_is_switch, "True or False"),
     "max_attempts": (is_attempts, ATTEMPTS_WORDS),
-    "delay": (_is_number, "a number of seconds"),
+    "delay": (is_number, "a number of seconds"),
     "metadata": (lambda v: isinstance(v, Mapping), "a dictionary"),
-    "timeout": (_is_timeout, f"a number of seconds above 0 and at most {LONGEST}"),
+    "timeout": (is_time, f"a number of seconds above 0 and at most {LONGEST}"),
     "backoff": (_is_backoff, "a Backoff or a callable of the exception and the task result"),
     "unique_key": (lambda v: isinstance(v, str) or callable(v), "a string or a callable of the arguments"),
     "on_conflict": (

@@ -22,7 +22,9 @@ def test_a_delay_is_seconds_or_a_timedelta(kind: Any, delay: Any, seconds: float
 
 
 @pytest.mark.parametrize("kind", [Retry, Snooze])
-@pytest.mark.parametrize("delay", [math.nan, math.inf, -math.inf, -1, -0.5, timedelta(seconds=-1)], ids=shown)
+@pytest.mark.parametrize(
+    "delay", [math.nan, math.inf, -math.inf, 10**400, -1, -0.5, timedelta(seconds=-1)], ids=shown
+)
 def test_a_delay_that_no_clock_reaches_is_refused(kind: Any, delay: Any) -> None:
     with pytest.raises(
         ValueError, match=f"delay of {kind.__name__} must be finite and not negative"

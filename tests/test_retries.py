@@ -99,3 +99,11 @@ def test_a_delay_that_is_not_finite_is_refused(seconds: float) -> None:
 def test_a_huge_whole_number_is_cut() -> None:
     assert storable_delay(10**300) == MAX_DELAY
     assert storable_delay(-(10**300)) == 0.0
+    assert storable_delay(10**400) == MAX_DELAY
+    assert storable_delay(-(10**400)) == 0.0
+
+
+@pytest.mark.parametrize("values", [{"base": 10**400}, {"cap": 10**400}])
+def test_a_policy_of_numbers_that_no_float_can_hold_is_refused(values: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must be finite"):
+        Backoff(**values)
