@@ -1,6 +1,6 @@
 """The state machine of a job, whole, on one page.
 
-``TRANSITIONS`` is the single source: the verbs of the manager, the statements in ``sql.py``, the
+``TRANSITIONS`` is the single source: the verbs of the manager, the statements in ``sql``, the
 diagram in the documentation and the exhaustive tests are all compared with it.  Every statement
 re-checks its own precondition; a verb applied to a state that it does not list changes nothing.
 """

@@ -1,0 +1,118 @@
+"""Every raw statement of the queue, one per verb, each in the room of its part in a job's life.
+
+In that order: ``enqueue``, ``claim``, ``lease``, ``settle``, ``rescue``, ``repair``, ``maintenance``; beside
+them ``reading``, ``wakeup`` and ``testing``.  ``tables`` and ``fence`` hold what statements share.  Callers
+know this package only, never its rooms.
+
+Rules that hold throughout:
+
+* The database clock decides: callers pass durations in seconds, never times of their own.
+* Each statement re-checks its own precondition; the rows it returns are the answer.
+* A fenced statement names ``(job_id, lease_version, lease_token)``.  ``lease_token`` is NULL unless
+  the job runs, so the fence implies ``status = 'running'``.  Repeating the status would let the
+  planner drive from the small-looking partial index, which fills with dead entries.
+* Many rows are locked first, in id order, through a LATERAL sub-select with SKIP LOCKED: the only
+  plan of that shape is a nested loop over the primary key, and nobody ever waits for a row.
+* Rows found by one step are joined to a table as ``table.id = ANY(ARRAY[found.id])``.  By that operator
+  nothing can be sorted or hashed, so the one plan left is a look-up by key for each found row.  A plain
+  ``=`` lets the planner walk the whole table and compare each row with the found ones, which looks free
+  to it while the statistics say that the table holds no rows: autovacuum may have counted them between
+  two bursts, and counts again after tens of thousands of changes only.
+* What people ask runs in their own transaction, without ``HOT_PATH``: there the found rows come as one
+  array, and no join is left to be planned.
+* Tables are named without a schema, so that ``search_path`` decides where the queue lives.
+* Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
+"""
+
+from .claim import CLAIM, READY_QUEUES
+from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
+from .lease import BACKEND_LIVES, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
+from .maintenance import NEXT_RUN_AT, PROMOTE, PROMOTE_FOLLOWERS, PRUNE, WAIT_AS_BEFORE, WAIT_BRIEFLY
+from .reading import (
+    ESTIMATE,
+    FIRST_ID_AT,
+    HISTORY,
+    LAST_ERRORS,
+    QUEUES,
+    STATUS,
+    STATUS_COUNTS,
+    TASK_PATHS,
+    UNKNOWN_SINCE,
+    WORKERS,
+)
+from .repair import CANCEL, PROMOTE_NOW, RETRY
+from .rescue import RESCUE, RESCUE_WORKER
+from .settle import CANCEL_HELD, COMPLETE, FAIL, RELEASE, SNOOZE
+from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE
+from .testing import END_SESSIONS, FORWARD_TIME
+from .wakeup import (
+    AWAKE,
+    CHANNEL,
+    LISTEN,
+    LISTEN_FOR_RESULTS,
+    LOCK_CLASS,
+    NOTIFY_SLEEPERS,
+    NOTIFY_WAITERS,
+    RESULTS_CHANNEL,
+    SLEEP,
+    WAIT_FOR_RESULTS,
+)
+
+__all__ = [
+    "ATTEMPT",
+    "AWAKE",
+    "BACKEND_LIVES",
+    "CANCEL",
+    "CANCEL_HELD",
+    "CHANNEL",
+    "CLAIM",
+    "COMPLETE",
+    "END_SESSIONS",
+    "ENQUEUE",
+    "ENQUEUE_ONE",
+    "ENQUEUE_UNIQUE",
+    "ESTIMATE",
+    "FAIL",
+    "FIRST_ID_AT",
+    "FOLLOWER",
+    "FORWARD_TIME",
+    "HISTORY",
+    "HOT_PATH",
+    "JOB",
+    "LAST_ERRORS",
+    "LISTEN",
+    "LISTEN_FOR_RESULTS",
+    "LIVE_BY_KEY",
+    "LOCK_CLASS",
+    "NEXT_RUN_AT",
+    "NOTIFY_SLEEPERS",
+    "NOTIFY_WAITERS",
+    "POSITION",
+    "PROGRESS",
+    "PROMOTE",
+    "PROMOTE_FOLLOWERS",
+    "PROMOTE_NOW",
+    "PRUNE",
+    "QUEUES",
+    "READY_QUEUES",
+    "RELEASE",
+    "RELEASE_UNHELD",
+    "RENEW",
+    "REPLACE",
+    "RESCUE",
+    "RESCUE_WORKER",
+    "RESULTS_CHANNEL",
+    "RETRY",
+    "SLEEP",
+    "SNOOZE",
+    "STATE",
+    "STATUS",
+    "STATUS_COUNTS",
+    "TASK_PATHS",
+    "UNKNOWN_SINCE",
+    "WAIT_AS_BEFORE",
+    "WAIT_BRIEFLY",
+    "WAIT_FOR_RESULTS",
+    "WHEREABOUTS",
+    "WORKERS",
+]

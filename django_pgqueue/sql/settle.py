@@ -1,0 +1,136 @@
+"""How an owner ends a running job: complete, fail, snooze, release and cancel, each behind the fence."""
+
+from .fence import ANSWER, FENCED, FREE, WRITE_ATTEMPT, WRITTEN
+from .tables import POSITION, STATE
+
+# --- complete --------------------------------------------------------------------------------------
+
+COMPLETE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(return_value)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, return_value)
+), held AS MATERIALIZED ({FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = 'succeeded', attempts = state.attempts + 1, {FREE},
+        finished_at = {WRITTEN} - make_interval(secs => held.finished_ago)
+    FROM held
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, finished_ago, return_value
+), written AS ({WRITE_ATTEMPT}
+           'succeeded', '', '', '', '', return_value::json, ''
+    FROM settled
+)
+{ANSWER}
+"""
+
+# --- fail ------------------------------------------------------------------------------------------
+
+FAIL = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
+                         %(final)s::bool[], %(exception_class)s::text[], %(message)s::text[],
+                         %(traceback)s::text[], %(fingerprint)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay, final,
+                      exception_class, message, traceback, fingerprint)
+), held AS MATERIALIZED ({FENCED}), decided AS MATERIALIZED (
+    SELECT held.*,
+           CASE WHEN cancel_requested THEN 'cancelled'
+                WHEN final OR ended + 1 >= allowed THEN 'dead'
+                ELSE 'scheduled' END AS next_status
+    FROM held
+), settled AS (
+    UPDATE {STATE} AS state
+    SET status = next_status, attempts = state.attempts + 1, {FREE},
+        run_at = CASE WHEN next_status = 'scheduled' THEN clock_timestamp() + make_interval(secs => delay)
+                      ELSE state.run_at END,
+        finished_at = CASE WHEN next_status = 'scheduled' THEN NULL
+                           ELSE {WRITTEN} - make_interval(secs => finished_ago) END
+    FROM decided
+    WHERE state.job_id = ANY(ARRAY[decided.job_id])
+    RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token, owner,
+              started_ago, finished_ago, exception_class, message, traceback, fingerprint
+), written AS ({WRITE_ATTEMPT}
+           'failed', exception_class, message, traceback, fingerprint, NULL, ''
+    FROM settled
+)
+{ANSWER}
+"""
+
+# --- snooze ----------------------------------------------------------------------------------------
+
+# attempts_allowed grows with attempts: the ending is not charged.
+SNOOZE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
+                         %(exception_class)s::text[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay,
+                      exception_class, message)
+), held AS MATERIALIZED ({FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'scheduled' END,
+        attempts = state.attempts + 1, attempts_allowed = state.attempts_allowed + 1, {FREE},
+        run_at = clock_timestamp() + make_interval(secs => delay),
+        finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
+    FROM held
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, finished_ago, exception_class, message
+), written AS ({WRITE_ATTEMPT}
+           'snoozed', exception_class, message, '', '', NULL, ''
+    FROM settled
+)
+{ANSWER}
+"""
+
+# --- release ---------------------------------------------------------------------------------------
+
+# A prefetched job that never started goes back as if it had not been claimed: no attempt, no charge.
+RELEASE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, message)
+), held AS MATERIALIZED ({FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'ready' END,
+        position = nextval('{POSITION}'),
+        attempts = state.attempts + (started_ago IS NOT NULL)::int,
+        attempts_allowed = state.attempts_allowed + (started_ago IS NOT NULL)::int, {FREE},
+        finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
+    FROM held
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, 0::float8 AS finished_ago, message
+), written AS ({WRITE_ATTEMPT}
+           'released', '', message, '', '', NULL, ''
+    FROM settled
+    WHERE started_ago IS NOT NULL
+)
+{ANSWER}
+"""
+
+# --- cancel, by the worker that holds the job -----------------------------------------------------
+
+CANCEL_HELD = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(message)s::text[])
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, message)
+), held AS MATERIALIZED ({FENCED}), settled AS (
+    UPDATE {STATE} AS state
+    SET status = 'cancelled', attempts = state.attempts + 1, {FREE},
+        finished_at = {WRITTEN} - make_interval(secs => finished_ago)
+    FROM held
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
+    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
+              started_ago, finished_ago, message
+), written AS ({WRITE_ATTEMPT}
+           'cancelled', '', message, '', '', NULL, ''
+    FROM settled
+)
+{ANSWER}
+"""

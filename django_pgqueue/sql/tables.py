@@ -1,0 +1,34 @@
+"""The names of the tables, and what statements of several rooms say in the same words."""
+
+JOB = "django_pgqueue_job"
+STATE = "django_pgqueue_jobstate"
+ATTEMPT = "django_pgqueue_attempt"
+POSITION = "django_pgqueue_position_seq"
+
+# A generic plan cached while a table was small keeps its Seq Scan when the table has grown.  SET LOCAL
+# ends with the transaction, so nothing leaks behind a transaction-pooling PgBouncer.
+HOT_PATH = """
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
+       set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
+       set_config('lock_timeout', %(lock_timeout)s::text, true),
+       set_config('DateStyle', 'ISO', true) -- the only one that psycopg reads; a role may have another
+"""
+
+
+def job_of(found: str) -> str:
+    """Return a sub-select of the job that belongs to a found row, by primary key.
+
+    Only the primary key gives ids in order.  Without the order PostgreSQL may as well take the index of
+    (task_path, id), and read it from end to end, while it believes the table to be empty.
+    """
+    return f"""(SELECT job.*, job.ctid AS place FROM {JOB} AS job
+      WHERE job.id >= {found}.job_id AND job.id <= {found}.job_id ORDER BY job.id LIMIT 1)"""
+
+
+LIVE = "('scheduled', 'ready', 'running')"
+
+# A job that must wait until the running one of its key has ended holds this key instead of the key itself.
+FOLLOWER = "\x1ffollower"
+IS_FOLLOWER = f"right(unique_key, {len(FOLLOWER)}) = E'\\x1ffollower'"
+LEADER_KEY = f"left(unique_key, -{len(FOLLOWER)})"
