@@ -1,0 +1,174 @@
+"""What one run leaves behind, as plain values: what was asked, what was executed, what the tables hold.
+
+The checker knows nothing else. Times are seconds of the monotonic clock, which all processes of a machine
+share, unless a name ends in ``_db``: those are seconds of the database's clock. A job is known by its *tag*,
+which the producer gives and every execution repeats: ids of rolled-back jobs can be given again by a server
+that crashed.
+"""
+
+from dataclasses import dataclass, field
+from math import inf
+
+COMMITTED, ROLLED_BACK, UNKNOWN = "committed", "rolled back", "unknown"
+"""How a transaction ended, as far as the producer can tell; *unknown*: the reply to its COMMIT never came."""
+RETURNED, RAISED = "returned", "raised"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One job that a producer asked for, and what became of its transaction."""
+
+    tag: str
+    kind: str
+    outcome: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One call of a task; ``ended`` is None when the process died in it. ``value`` is unique to the call."""
+
+    tag: str
+    job_id: int
+    lease_version: int
+    attempt: int
+    pid: int
+    began: float
+    ended: float | None = None
+    how: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A job's row at the end of the run."""
+
+    job_id: int
+    tag: str
+    status: str
+    attempts: int
+    attempts_allowed: int
+    lease_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A row of what happened; ``pid`` is the worker process that held the job."""
+
+    job_id: int
+    number: int
+    lease_version: int
+    outcome: str
+    pid: int
+    started_db: float
+    finished_db: float
+    value: str | None = None
+    exception_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A job's row as it stood at some moment of the run."""
+
+    at: float
+    job_id: int
+    status: str
+    attempts: int
+    lease_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """A moment at which a job was running although its lease had ended ``seconds`` ago."""
+
+    at: float
+    job_id: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A time in which processes could not renew their leases; ``pids`` None: nobody could."""
+
+    began: float
+    ended: float
+    pids: frozenset[int] | None = None
+
+    def hits(self, pid: int) -> bool:
+        """True when this process was among them."""
+        return self.pids is None or pid in self.pids
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a worker process; ``foreseen``: a fault or an order to stop explains it."""
+
+    pid: int
+    at: float
+    foreseen: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """How a worker stood at the end: ``code`` None means that it ran, and then it must have run its probe."""
+
+    name: str
+    code: int | None
+    allowed: frozenset[int] = frozenset()
+    ran_probe: bool = False
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write to a store that compares fencing tokens, in the order in which the store accepted them."""
+
+    tag: str
+    token: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What must become of the jobs of a kind; ``budget`` is the number of charged attempts allowed."""
+
+    status: str = "succeeded"
+    budget: int = 100
+    has_effect: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Transfers between accounts: every committed one must have moved its money once."""
+
+    opening: int
+    closing: int
+    transfers: int
+    asked: int
+
+
+@dataclass(slots=True)
+class History:
+    """A whole run; ``lease`` and ``rescue_every`` are the workers' settings in seconds.
+
+    ``lossy_from`` is the time from which commits may be missing, after a failover to a standby that did not
+    have them; without one nothing may.
+    """
+
+    lease: float
+    rescue_every: float
+    kinds: dict[str, Kind]
+    asked: list[Asked] = field(default_factory=list)
+    orders: set[str] = field(default_factory=set)
+    executions: list[Execution] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    effects: dict[str, int] = field(default_factory=dict)
+    writes: list[Write] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    overdue: list[Overdue] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    deaths: list[Death] = field(default_factory=list)
+    workers: list[WorkerEnd] = field(default_factory=list)
+    ledger: Ledger | None = None
+    lossy_from: float = inf
