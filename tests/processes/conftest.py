@@ -4,7 +4,6 @@
 Rows are deleted, not truncated: a truncation beside a living worker can deadlock.
 """
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -21,20 +20,9 @@ from ..waiting import wait_until
 from . import tasks
 from .nursery import Nursery
 from .queue import Queue
-from .worker import Worker
+from .worker import Worker, environ
 
 Start = Callable[..., Worker]
-
-
-def environ(url: str, startup: str = "", **settings: Any) -> dict[str, str]:
-    """The environment of a worker on this database, with changed settings and a start-up."""
-    return {
-        **os.environ,
-        "DATABASE_URL": url,
-        "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
-        "TESTS_SETTINGS": json.dumps(settings),
-        "TESTS_STARTUP": startup,
-    }
 
 
 class Workers:

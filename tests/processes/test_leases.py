@@ -1,6 +1,5 @@
 """Leases of running jobs: kept whatever the task does, lost in the open, never fought over."""
 
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +13,7 @@ from django_pgqueue.models import Job
 from ..waiting import wait_for, wait_until
 from . import tasks
 from .conftest import Workers
+from .machine import faketime_library
 from .queue import Queue
 
 pytestmark = pytest.mark.process
@@ -195,17 +195,3 @@ def test_a_worker_under_faketime_takes_nothing(queue: Queue, start: Workers) -> 
     assert {queue.executions(job)[0].pid for job in jobs} == {w.child for w in (right, *faked)}
     assert queue.status(later) == "scheduled"
     assert not any(worker.events("rescued") for worker in (right, *faked))
-
-
-def faketime_library() -> str | None:
-    """Return the path of libfaketime, if the machine has it."""
-    found = subprocess.run(
-        [
-            "sh",
-            "-c",
-            "ls /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1 2>/dev/null",
-        ],
-        capture_output=True,
-        text=True,
-    )
-    return next(iter(found.stdout.split()), None)

@@ -34,6 +34,17 @@ _LINE = re.compile(
 _FIELD = re.compile(r" ([a-z_]+)=(\"(?:[^\"\\]|\\.)*\"|\S*)")
 
 
+def environ(url: str, startup: str = "", **settings: Any) -> dict[str, str]:
+    """The environment of a worker on this database, with changed settings and a start-up."""
+    return {
+        **os.environ,
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
+        "TESTS_SETTINGS": json.dumps(settings),
+        "TESTS_STARTUP": startup,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One line of the log."""
@@ -106,6 +117,8 @@ class Worker:
         self.process = Forked(nursery, command, environ, log) if nursery else fresh(command, environ, log)
         self.pid = self.process.pid
         self.ended: int | None = None
+        self._read = 0  # bytes of the log
+        self._events: list[Event] = []
 
     def __repr__(self) -> str:
         return f"{self.COMMAND} {shlex.join(self.arguments)} (pid {self.pid})"
@@ -119,12 +132,21 @@ class Worker:
 
     def events(self, name: str | None = None, **fields: Any) -> list[Event]:
         """Return the events of this name and with these fields, in order."""
-        found = [event for line in self.text.splitlines() if (event := Event.parse(line))]
+        self._read_on()
         return [
             event
-            for event in found
+            for event in self._events
             if name in (None, event.name) and all(event.fields.get(k) == str(v) for k, v in fields.items())
         ]
+
+    def _read_on(self) -> None:
+        """Parse what was written since the last look, but for a line that is not whole yet."""
+        with self.log.open("rb") as log:
+            log.seek(self._read)
+            lines, newline, _ = log.read().rpartition(b"\n")
+        self._read += len(lines) + len(newline)
+        parsed = (Event.parse(line) for line in lines.decode(errors="replace").splitlines())
+        self._events += [event for event in parsed if event]
 
     def wait_for(self, name: str, *, count: int = 1, timeout: float = 10.0, **fields: Any) -> list[Event]:
         """Wait until an event was logged so many times, and return them."""
