@@ -16,6 +16,12 @@ from . import conf
 from .fields import JSONTextField
 from .guarded import GuardedManager, GuardedModel
 from .managers import JobManager
+from .operating import Overview as Overview
+from .operating import QueuePause as QueuePause
+from .operating import QueueSample as QueueSample
+from .operating import Rollup as Rollup
+from .operating import RollupMark as RollupMark
+from .operating import Worker as Worker
 from .states import (
     CANCELLED,
     DEAD,
@@ -228,6 +234,7 @@ class Attempt(GuardedModel):
     fingerprint = models.CharField(_("fingerprint"), max_length=32, blank=True)
     return_value = JSONTextField(_("return value"), null=True)
     log_tail = models.TextField(_("log tail"), blank=True)
+    recorded_xid = models.BigIntegerField(_("recorded by transaction"), null=True, editable=False)
 
     objects = GuardedManager()
 
@@ -235,6 +242,12 @@ class Attempt(GuardedModel):
         verbose_name = _("attempt")
         verbose_name_plural = _("attempts")
         default_permissions = ("view",)
+        indexes = [
+            # For the rollups: what was written since they last looked.  Filled by the column's default.
+            models.Index(
+                F("recorded_xid"), name="pgqueue_attempt_recorded", condition=Q(recorded_xid__isnull=False)
+            ),
+        ]
         constraints = [
             models.CheckConstraint(
                 condition=Q(outcome__in=Outcome.values), name="pgqueue_attempt_outcome_known"

@@ -21,12 +21,13 @@ LAYERS = {
     **dict.fromkeys(
         ("states", "exceptions", "retries", "conf", "storable", "errors_as_text", "records", "events"), 0
     ),
-    **dict.fromkeys(("fields", "compat", "signatures", "guarded"), 0),
+    **dict.fromkeys(("fields", "compat", "signatures", "guarded", "histograms"), 0),
     # 1: what is said to the database, to the settings and to the callers
     **dict.fromkeys(("sql", "querying", "checks", "tasks", "task_options", "announcements", "routers"), 1),
     # 2: the verbs, the questions, and the queue's own connections
     **dict.fromkeys(("managers", "holding", "readings", "connections"), 2),
-    **dict.fromkeys(("models", "waiting"), 3),
+    **dict.fromkeys(("rollups", "depths", "pauses", "registry"), 2),
+    **dict.fromkeys(("models", "operating", "waiting"), 3),
     # 4: from calls to rows and back
     **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
     **dict.fromkeys(("execution", "leases", "maintenance", "wakeups", "backend", "importing"), 5),
@@ -38,7 +39,7 @@ LAYERS = {
 SAYS_SQL = {"sql", "importing"}
 """The statements of the queue, and those about the table that jobs are taken over from."""
 ASKS_SQL = {
-    *("managers", "holding", "readings"),
+    *("managers", "holding", "readings", "rollups", "depths", "pauses", "registry"),
     *("connections", "waiting", "wakeups", "worker.sleepers", "worker.engine"),
     *("enqueueing", "testing.enqueued", "testing.workers"),
 }

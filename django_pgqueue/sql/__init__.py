@@ -1,7 +1,8 @@
 """Every raw statement of the queue, one per verb, each in the room of its part in a job's life.
 
 In that order: ``enqueue``, ``claim``, ``lease``, ``settle``, ``rescue``, ``repair``, ``maintenance``; beside
-them ``reading``, ``wakeup`` and ``testing``.  ``tables`` and ``fence`` hold what statements share.  Callers
+them ``reading``, ``wakeup`` and ``testing``, and what operators look at: ``rollup``, ``depth``, ``pause``,
+``registry``.  ``tables`` and ``fence`` hold what statements share.  Callers
 know this package only, never its rooms.
 
 Rules that hold throughout:
@@ -25,9 +26,11 @@ Rules that hold throughout:
 """
 
 from .claim import CLAIM, READY_QUEUES
+from .depth import ADD_SAMPLE, DEPTHS, LAST_SAMPLE, PLANNED_READY, PRUNE_SAMPLES, SAMPLES, SCHEDULED
 from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
 from .lease import BACKEND_LIVES, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
 from .maintenance import NEXT_RUN_AT, PROMOTE, PROMOTE_FOLLOWERS, PRUNE, WAIT_AS_BEFORE, WAIT_BRIEFLY
+from .pause import END_DRAINS, PAUSE, PAUSES, RESUME
 from .reading import (
     ESTIMATE,
     FIRST_ID_AT,
@@ -40,8 +43,29 @@ from .reading import (
     UNKNOWN_SINCE,
     WORKERS,
 )
+from .registry import (
+    ASK_TO_STOP,
+    BEAT,
+    FORGET_STALE,
+    FORGET_WORKER,
+    REGISTERED,
+    RUNNING_NOW,
+)
 from .repair import CANCEL, PROMOTE_NOW, RETRY
 from .rescue import RESCUE, RESCUE_WORKER
+from .rollup import (
+    ADD_ROLLUPS,
+    COUNT_ATTEMPTS,
+    HISTOGRAMS,
+    LOCK_MARK,
+    MAKE_MARK,
+    MOVE_MARK,
+    PRUNE_ROLLUPS,
+    RESTART_MARK,
+    SERIES,
+    SPANS,
+    TASKS,
+)
 from .settle import CANCEL_HELD, COMPLETE, FAIL, RELEASE, SNOOZE
 from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE
 from .testing import END_SESSIONS, FORWARD_TIME
@@ -59,14 +83,21 @@ from .wakeup import (
 )
 
 __all__ = [
+    "ADD_ROLLUPS",
+    "ADD_SAMPLE",
+    "ASK_TO_STOP",
     "ATTEMPT",
     "AWAKE",
     "BACKEND_LIVES",
+    "BEAT",
     "CANCEL",
     "CANCEL_HELD",
     "CHANNEL",
     "CLAIM",
     "COMPLETE",
+    "COUNT_ATTEMPTS",
+    "DEPTHS",
+    "END_DRAINS",
     "END_SESSIONS",
     "ENQUEUE",
     "ENQUEUE_ONE",
@@ -75,39 +106,60 @@ __all__ = [
     "FAIL",
     "FIRST_ID_AT",
     "FOLLOWER",
+    "FORGET_STALE",
+    "FORGET_WORKER",
     "FORWARD_TIME",
+    "HISTOGRAMS",
     "HISTORY",
     "HOT_PATH",
     "JOB",
     "LAST_ERRORS",
+    "LAST_SAMPLE",
     "LISTEN",
     "LISTEN_FOR_RESULTS",
     "LIVE_BY_KEY",
     "LOCK_CLASS",
+    "LOCK_MARK",
+    "MAKE_MARK",
+    "MOVE_MARK",
     "NEXT_RUN_AT",
     "NOTIFY_SLEEPERS",
     "NOTIFY_WAITERS",
+    "PAUSE",
+    "PAUSES",
+    "PLANNED_READY",
     "POSITION",
     "PROGRESS",
     "PROMOTE",
     "PROMOTE_FOLLOWERS",
     "PROMOTE_NOW",
     "PRUNE",
+    "PRUNE_ROLLUPS",
+    "PRUNE_SAMPLES",
     "QUEUES",
     "READY_QUEUES",
+    "REGISTERED",
     "RELEASE",
     "RELEASE_UNHELD",
     "RENEW",
     "REPLACE",
     "RESCUE",
     "RESCUE_WORKER",
+    "RESTART_MARK",
     "RESULTS_CHANNEL",
+    "RESUME",
     "RETRY",
+    "RUNNING_NOW",
+    "SAMPLES",
+    "SCHEDULED",
+    "SERIES",
     "SLEEP",
     "SNOOZE",
+    "SPANS",
     "STATE",
     "STATUS",
     "STATUS_COUNTS",
+    "TASKS",
     "TASK_PATHS",
     "UNKNOWN_SINCE",
     "WAIT_AS_BEFORE",
