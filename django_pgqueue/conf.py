@@ -17,6 +17,8 @@ MAX_QUEUE_NAME = 128
 MAX_TASK_PATH = 255
 MAX_WORKER_ID = 128
 MAX_UNIQUE_KEY = 255
+MAX_RELEASE = 128
+MAX_CAUSE = 32
 MAX_GIVEN_KEY = 246
 """Characters of a key that a caller gives; the column also holds the mark of a job that follows another."""
 MAX_ATTEMPTS = 1_000_000
@@ -56,6 +58,7 @@ class Options:
     threads: int = 4
     coroutines: int = 32
     grace: float = 25.0
+    release: str = ""
     task_aliases: Mapping[str, str] = field(default_factory=dict)
     retention: Mapping[str, float | None] = field(
         default_factory=lambda: {SUCCEEDED: 7 * DAY, CANCELLED: 7 * DAY, DEAD: 90 * DAY}
@@ -169,6 +172,11 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     "max_argument_bytes": _WHOLE,
     **dict.fromkeys(("processes", "threads", "coroutines"), _FEW),
     **dict.fromkeys(("notify", "prepared_statements"), _SWITCH),
+    "release": (
+        lambda value: isinstance(value, str) and len(value) <= MAX_RELEASE and value.isprintable(),
+        f"a printable text of at most {MAX_RELEASE} characters",
+        "'2026-11-30'",
+    ),
     "timeout": (
         lambda value: value is None or is_time(value),
         f"None or seconds above 0, at most {LONGEST}",

@@ -66,6 +66,7 @@ WRONG: dict[str, list[Any]] = {
     "threads": [0, -4, "4", None],
     "coroutines": [0, None, "32"],
     "grace": [-1, None, "25"],
+    "release": [None, 7, "x" * 129, "two\nlines"],
     "retention": [7, "7", None, {"running": 1}, {"dead": -1}, {"dead": "1"}, {"dead": float("nan")}, {5: 5}],
     "task_aliases": [None, ["a"], {"a": 5}, {5: "a"}],
 }

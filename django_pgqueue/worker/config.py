@@ -34,6 +34,7 @@ class WorkerConfig:
     notify: bool = True
     prepared_statements: bool = True
     unknown_task_patience: float = 3600.0
+    release: str = ""
     retention: dict[str, float | None] = field(default_factory=dict)
 
     @classmethod

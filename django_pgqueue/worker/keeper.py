@@ -20,9 +20,11 @@ from .. import leases, maintenance
 from ..connections import ROW_ERRORS, PrivateConnection
 from ..events import log
 from ..records import Fence, Renewal, WorkerIdentity
+from ..watching import WatchDuty
 from .board import CANCEL_REQUESTED, DEAD, FREE, LIVE, LOST, QUIT, Board, Held
 from .config import WorkerConfig, new_identity
 from .deaths import LOOK_EVERY, Deaths
+from .registrar import Registrar
 from .sleepers import Sleepers
 
 TICK = 0.5
@@ -48,9 +50,10 @@ def run_keeper(config: WorkerConfig, command: Board, boards: list[Board], pipes:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends last, when the supervisor says so
     identity = new_identity()
+    registrar = Registrar(config, command, boards, identity)
     command.set_text("worker_id", identity.worker_id)
     command.set("pid", identity.pid or 0)
-    keeper = Keeper(config, command, boards, pipes, identity)
+    keeper = Keeper(config, command, boards, pipes, identity, registrar)
     threading.Thread(target=keeper.maintain, name="pgqueue-maintenance", daemon=True).start()
     threading.Thread(target=keeper.watch, name="pgqueue-watchdog", daemon=True).start()
     if config.notify:
@@ -70,6 +73,7 @@ class Keeper:
         boards: list[Board],
         pipes: KeeperPipes,
         identity: WorkerIdentity,
+        registrar: Registrar,
     ) -> None:
         self.config = config
         self.command = command
@@ -81,6 +85,7 @@ class Keeper:
         self.sleepers = Sleepers(config, boards, pipes.children, self._connection("wakeup"))
         self.deaths = Deaths(boards, identity.host, self.leases, self.sleepers.notice_children)
         self.promoter = maintenance.Promoter()
+        self.registrar = registrar
         self.writes_since = self.confirmed = time.monotonic()
         self._orphaned_at: float | None = None
         self._quit_at: float | None = None
@@ -109,6 +114,7 @@ class Keeper:
             self._give_back_dead()
             pause = LOOK_EVERY if self.deaths.pending() else TICK
             self._wait(min(beat_at - time.monotonic(), retry_at - time.monotonic(), pause))
+        self.registrar.leave(self.leases)
         log("keeper_stopped", worker=self.identity.worker_id)
 
     def _beat(self) -> tuple[bool, bool]:
@@ -174,11 +180,13 @@ class Keeper:
     # --- maintenance
 
     def maintain(self) -> None:
-        """Promote, rescue and prune for ever; a thread of its own."""
+        """Promote, rescue, prune, count and register for ever; a thread of its own."""
         duties = [
             maintenance.Duty("promote", min(self.config.poll_interval, 1.0), self.promoter),
             maintenance.Duty("rescue", self.config.lease / 6, self._rescue),
             maintenance.Duty("prune", PRUNE_EVERY, maintenance.Pruner(self.config.retention)),
+            maintenance.Duty("register", self.config.heartbeat, self._register),
+            WatchDuty(),
         ]
         while True:
             duty = min(duties, key=lambda duty: duty.due_at)
@@ -218,6 +226,11 @@ class Keeper:
         if now - self.writes_since < lease or now - self.confirmed > lease / 2:
             return 0
         return maintenance.rescue(connection, server_up=self.config.lease)
+
+    def _register(self, connection: psycopg.Connection) -> int:
+        if self._orphaned_at is None:
+            self.registrar.beat(connection)
+        return 0
 
     def watch(self) -> None:
         """Keep the connections from hanging; a thread of its own."""

@@ -13,11 +13,11 @@ import select
 import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..events import log
 from .board import DEAD, FREE, LIVE, QUIT, STOP, Board, boards_of, make_memory
 from .config import WorkerConfig
+from .memory import resident_megabytes
 from .processes import KEEPER, Shared, spawn
 from .runners import SOFT_STOP_GRACE
 
@@ -327,15 +327,6 @@ def how_ended(status: int) -> str:
         number = os.WTERMSIG(status)
         return f"died of signal {number} ({signal.Signals(number).name})"
     return f"exited with code {os.waitstatus_to_exitcode(status)}"
-
-
-def resident_megabytes(pid: int) -> int | None:
-    """Return the resident memory of a process, or None where the system does not tell."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
 
 def _notice_pipe() -> tuple[int, int]:
