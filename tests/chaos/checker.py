@@ -349,9 +349,10 @@ def _joined(troubles: Iterable[Trouble]) -> list[Trouble]:
 
 
 def _nobody_could_rescue(history: History, overdue: Overdue) -> bool:
-    """After trouble for all, rescue waits for one lease, and then has two periods."""
+    """After trouble for all, and after a start, rescue waits for one lease; then it has two periods."""
     patience = history.lease + 2 * history.rescue_every
     return any(
-        trouble.pids is None and trouble.began <= overdue.at <= trouble.ended + patience
+        trouble.began <= overdue.at <= trouble.ended + patience
         for trouble in history.troubles
+        if trouble.pids is None or trouble.nobody_rescues
     )

@@ -88,11 +88,15 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A time in which processes could not renew their leases; ``pids`` None: nobody could."""
+    """A time in which processes could not renew their leases; ``pids`` None: nobody could.
+
+    ``nobody_rescues``: there was no keeper that could have rescued what others lost.
+    """
 
     began: float
     ended: float
     pids: frozenset[int] | None = None
+    nobody_rescues: bool = False
 
     def hits(self, pid: int) -> bool:
         """True when this process was among them."""

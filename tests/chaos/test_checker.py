@@ -294,6 +294,8 @@ def test_a_lease_may_be_overdue_while_nobody_could_rescue() -> None:
     assert check(history) == []
     history.overdue.append(Overdue(6.0 + LEASE + 2 * 0.5 + 0.1, 1, 3.0))
     assert rules_broken(history) == {"no_lease_stays_overdue"}
+    history.troubles.append(Trouble(7.0, 8.0, frozenset(), nobody_rescues=True))
+    assert check(history) == []
 
 
 def test_after_a_lossy_failover_what_was_committed_last_may_be_gone_as_a_whole() -> None:

@@ -13,6 +13,7 @@ class Link:
         self.client, self.server, self.proxy = client, server, proxy
         self.flows = threading.Event()
         self.flows.set()
+        self.abandoned = self.over = False
         self.greeting = b""
         self.replies = 0
         self._threads = [
@@ -32,6 +33,7 @@ class Link:
 
     def cut(self) -> None:
         """Break both connections off."""
+        self.over = True
         self.flows.set()
         for end in (self.client, self.server):
             with suppress(OSError):
@@ -83,7 +85,14 @@ class Proxy:
         """Forward again."""
         self._accepts_frozen = False
         for link in list(self.links):
-            link.flows.set()
+            if not link.abandoned:
+                link.flows.set()
+
+    def abandon(self) -> None:
+        """Let the connections that there are never flow again, as a firewall that forgot them; new ones do."""
+        for link in list(self.links):
+            link.abandoned = True
+            link.flows.clear()
 
     def cut_when(self, name: str, condition: Callable[[], bool]) -> None:
         """Before a reply reaches a client of this name ask the condition, and if it holds cut, once.
@@ -119,7 +128,13 @@ class Proxy:
                 except OSError:
                     client.close()
                     continue
+                self._forget_ended()
                 link = Link(client, server, self)
                 if self._accepts_frozen:
                     link.flows.clear()
                 self.links.append(link)
+
+    def _forget_ended(self) -> None:
+        for link in [link for link in self.links if link.over]:
+            link.close()
+            self.links.remove(link)

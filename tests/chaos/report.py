@@ -1,0 +1,75 @@
+"""The report of a run, for people and as JSON."""
+
+from collections import Counter, defaultdict
+from statistics import quantiles
+from typing import Any
+
+from .checker import Violation
+from .history import COMMITTED, RETURNED, ROLLED_BACK, UNKNOWN, History
+from .measuring import Injected, Line
+
+SHOWN = 20
+
+
+def totals(history: History) -> dict[str, Any]:
+    """Count what happened to the jobs."""
+    fates = Counter(asked.outcome for asked in history.asked)
+    rows = {state.tag for state in history.states}
+    outcomes = Counter(attempt.outcome for attempt in history.attempts)
+    committed = [asked for asked in history.asked if asked.outcome == COMMITTED]
+    began: dict[str, float] = {}
+    returned: dict[str, int] = defaultdict(int)
+    for execution in history.executions:
+        began[execution.tag] = min(began.get(execution.tag, execution.began), execution.began)
+        returned[execution.tag] += execution.how == RETURNED
+    waits = sorted(began[asked.tag] - asked.at for asked in committed if asked.tag in began)
+    cuts = quantiles(waits, n=100) if len(waits) > 1 else [0.0] * 99
+    return {
+        "committed": fates[COMMITTED],
+        "rolled_back": fates[ROLLED_BACK],
+        "unknown": fates[UNKNOWN],
+        "lost": sum(asked.tag not in rows for asked in committed),
+        "doubled_effects": sum(count > 1 for count in history.effects.values()),
+        "executions": len(history.executions),
+        "attempts": dict(sorted(outcomes.items())),
+        "returned_more_than_once": sum(count > 1 for count in returned.values()),
+        "wait_ms": {"p50": 1000 * cuts[49], "p95": 1000 * cuts[94], "p99": 1000 * cuts[98]},
+    }
+
+
+def as_text(
+    counted: dict[str, Any],
+    lines: list[Line],
+    skipped: dict[str, str],
+    faults: list[Injected],
+    violations: list[Violation],
+    before: float,
+) -> str:
+    """Return the report for people."""
+    head = (
+        f"{'fault':<38}{'times':>6}{'recovered in, median':>22}{'worst':>9}{'after/before':>14}{'worst':>7}"
+    )
+    table = [
+        f"{line.name:<38}{line.count:>6}{line.median:>20.2f} s"
+        + (f"{line.worst:>7.2f} s" if line.worst is not None else "    > 5 s")
+        + f"{line.share:>14.2f}{line.worst_share:>7.2f}"
+        for line in lines
+    ]
+    notes = [f"skipped: {name}: {why}" for name, why in skipped.items()]
+    notes += [f"not done: {fault.name}: {fault.error}" for fault in faults if fault.error]
+    waits = counted["wait_ms"]
+    body = [
+        f"jobs committed {counted['committed']}, rolled back {counted['rolled_back']},"
+        f" unknown {counted['unknown']}; throughput before the first fault {before:.0f}/s",
+        f"lost {counted['lost']}, doubled effects {counted['doubled_effects']}",
+        f"executions {counted['executions']}; attempts {counted['attempts']};"
+        f" jobs that returned more than once {counted['returned_more_than_once']}",
+        f"from commit to start: median {waits['p50']:.0f} ms,"
+        f" 95 % {waits['p95']:.0f} ms, 99 % {waits['p99']:.0f} ms",
+    ]
+    found = [f"VIOLATION {violation}" for violation in violations[:SHOWN]]
+    if len(violations) > SHOWN:
+        by_rule = Counter(violation.rule for violation in violations)
+        found.append(f"... {len(violations)} violations: {dict(by_rule)}")
+    verdict = f"FAILED: {len(violations)} violations" if violations else "CLEAN: every rule holds"
+    return "\n".join([head, *table, *notes, "", *body, "", *found, verdict])

@@ -1,0 +1,198 @@
+"""One run: set up, load, faults, the end of all jobs, the verdict.
+
+The seed decides which faults come in which order; where exactly they hit is up to the machine.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..processes.nursery import ROOT
+from ..processes.worker import environ
+from ..waiting import wait_for, wait_until
+from . import recording, tables
+from .arena import Arena
+from .checker import Violation, check
+from .faults import Fault
+from .gathering import gather
+from .history import RETURNED
+from .measuring import Injected, lines, rate, recoveries
+from .report import as_text, totals
+from .sampling import Deaths, Looks, Repeated
+from .schedule import chosen, drawn
+from .worker import Seat
+
+WARM_UP = 10.0
+"""Seconds without faults, in which the throughput before is measured."""
+END_WITHIN = 180.0
+UP_WITHIN = PROBED_WITHIN = 30.0
+SAID_EVERY = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run shall be. ``seconds`` bounds the time of faults; 0: until the jobs are asked for."""
+
+    seed: int
+    jobs: int = 100_000
+    every: float = 2.0
+    rate: float = 200.0
+    seconds: float = 0.0
+    only: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Result:
+    """What a run came to."""
+
+    text: str
+    figures: dict[str, Any]
+    violations: list[Violation]
+
+
+def run(plan: Plan, arena: Arena, say: Callable[[str], None]) -> Result:
+    """Run on an arena that stands, with its seats not yet taken."""
+    fitting = [fault for fault in chosen(plan.only) if not fault.missing(arena)]
+    skipped = {fault.name: why for fault in chosen(plan.only) if (why := fault.missing(arena))}
+    looks, deaths = Looks(arena.admin), Deaths(arena.seats)
+    for seat in arena.seats:
+        seat.start(wait=False)
+    for seat in arena.seats:
+        seat.worker.wait_started(seat.processes)
+    with background(Repeated("looks", 0.5, looks), Repeated("deaths", 0.15, deaths)):
+        with producing(arena, plan) as producer:
+            wait_for(2.0)  # the first seconds are not like the others
+            began = time.monotonic()
+            wait_for(WARM_UP)
+            injected = list(inject(arena, plan, fitting, producer, say))
+        say("no more faults; waiting for the end of all jobs")
+        problems = finish(arena)
+    looks.forget_session()
+    history = gather(arena, looks, deaths)
+    violations = check(history) + [Violation("faults_can_be_done", problem) for problem in problems]
+    ends = sorted(e.ended for e in history.executions if e.how == RETURNED and e.ended is not None)
+    before = rate(ends, began, began + WARM_UP)
+    table, counted = lines(recoveries(ends, injected, before)), totals(history)
+    text = as_text(counted, table, skipped, injected, violations, before)
+    figures = counted | {
+        "seed": plan.seed,
+        "faults": sum(not fault.error for fault in injected),
+        "throughput_before": before,
+        "injected": [[fault.name, fault.began, fault.ended, fault.error] for fault in injected],
+        "by_fault": [
+            {
+                name: getattr(line, name)
+                for name in ("name", "count", "median", "worst", "share", "worst_share")
+            }
+            for line in table
+        ],
+        "violations": [str(violation) for violation in violations],
+    }
+    return Result(text, figures, violations)
+
+
+# --- the parts of a run
+
+
+@contextmanager
+def producing(arena: Arena, plan: Plan) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have a process enqueue all the while."""
+    words = ["--name", "p", "--rate", str(plan.rate), "--jobs", str(plan.jobs), "--seed", str(plan.seed)]
+    env = environ(arena.url) | {recording.VARIABLE: str(arena.record)}
+    with (arena.folder / "producer.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.producer", *words], env=env, cwd=ROOT, stdout=log, stderr=log
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(30.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    said = (arena.folder / "producer.log").read_text()
+    assert process.returncode == 0, f"the producer ended with {process.returncode}:\n{said[-3000:]}"
+
+
+def inject(
+    arena: Arena,
+    plan: Plan,
+    faults: list[Fault],
+    producer: "subprocess.Popen[bytes]",
+    say: Callable[[str], None],
+) -> Iterator[Injected]:
+    """Do one fault after another until everything is asked for, or the time is over."""
+    began = said = time.monotonic()
+    for count, fault in enumerate(drawn(plan.seed, faults), 1):
+        if producer.poll() is not None or 0 < plan.seconds < time.monotonic() - began:
+            return
+        start = time.monotonic()
+        error = ""
+        try:
+            fault.inject(arena)
+        except Exception as caught:
+            error = f"{type(caught).__name__}: {caught}"[:300]
+        end = time.monotonic()
+        yield Injected(fault.name, start, end, error)
+        if error or end - said > SAID_EVERY:
+            said = end
+            say(f"{end - began:5.0f} s, fault {count}: {fault.name}" + (f" FAILED: {error}" if error else ""))
+        wait_for(max(start + plan.every - end, plan.every / 2))
+
+
+def finish(arena: Arena) -> list[str]:
+    """Let all jobs end, have each worker run a probe, and stop them; return what went wrong."""
+    arena.settle_down()
+    problems = [f"{seat.name} is not up" for seat in arena.seats if not _comes_up(seat)]
+    problems += _await_jobs(arena)
+    for seat in arena.seats:
+        if seat.worker.alive:
+            seat.sitters[-1].probe = _probe(arena, seat.queue)
+            if not seat.sitters[-1].probe:
+                problems.append(f"{seat.name} ran no probe within {PROBED_WITHIN:g} s")
+            seat.ask_to_stop()
+    for seat in arena.seats:
+        seat.await_end()
+    return problems
+
+
+def _comes_up(seat: Seat) -> bool:
+    with suppress(AssertionError):
+        return wait_until(lambda: seat.is_up, UP_WITHIN)
+    return False
+
+
+def _await_jobs(arena: Arena) -> list[str]:
+    with arena.admin() as session:
+        try:
+            wait_until(lambda: not tables.unfinished(session), END_WITHIN)
+        except AssertionError:
+            return [f"{tables.unfinished(session)} jobs had not ended {END_WITHIN:g} s after the last fault"]
+    return []
+
+
+def _probe(arena: Arena, queue: str) -> str:
+    tag = arena.ask("probe", queue=queue)
+    try:
+        wait_until(lambda: arena.calls(tag), PROBED_WITHIN)
+    except AssertionError:
+        return ""
+    return tag
+
+
+@contextmanager
+def background(*threads: Repeated) -> Iterator[None]:
+    """Have these run meanwhile."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.stop()
