@@ -9,6 +9,8 @@
     python3 dev.py clients [NAME...] published packages that use a Tasks backend; --all: on every Django
     python3 dev.py slow [ARGS]       the tests marked slow
     python3 dev.py browser [ARGS]    the tests marked browser (needs chromium and chromedriver)
+    python3 dev.py chaos [ARGS]      real workers under faults, and a verdict (--short: minutes; --help)
+    python3 dev.py soak MINUTES      the same for so long, with memory, connections and sizes watched
     python3 dev.py bench [ARGS]      benchmarks: a short selection, or what ARGS say (bench --help)
 
 Environments are made inside this folder (.venv, .cache) from the newest Python found. A private PostgreSQL is

@@ -35,6 +35,8 @@ def main(arguments: Sequence[str], usage: str) -> NoReturn:
         "clients": clients,
         "slow": slow,
         "browser": browser,
+        "chaos": chaos,
+        "soak": soak,
         "bench": bench,
     }
     name, *rest = arguments or ["help"]
@@ -86,6 +88,17 @@ def browser(arguments: list[str]) -> int:
 def bench(arguments: list[str]) -> int:
     """Run benchmarks; without arguments a few of them, with small sizes."""
     become(environment(main_directory()), "-m", "benchmarks", *(arguments or ["brief", "--short"]))
+
+
+def chaos(arguments: list[str]) -> int:
+    """Run workers under injected faults and judge what they did."""
+    become(environment(main_directory()), "-m", "tests.chaos", *arguments)
+
+
+def soak(arguments: list[str]) -> int:
+    """Do that for as many minutes as the first argument says, and watch what grows."""
+    minutes, *rest = arguments or ["30"]
+    become(environment(main_directory()), "-m", "tests.chaos", "--soak", minutes, *rest)
 
 
 def lint(arguments: list[str]) -> int:

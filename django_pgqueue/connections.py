@@ -49,7 +49,11 @@ _NETWORK = {
 # The server says that what is in a row cannot be stored; neither time nor a new connection will help.
 ROW_ERRORS = (psycopg.DataError, psycopg.IntegrityError)
 MIGRATE = "the tables are missing or old: run manage.py migrate"
-_POOLER_ERRORS = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+_POOLER_ERRORS = (
+    errors.InvalidSqlStatementName,
+    errors.DuplicatePreparedStatement,
+    errors.ProtocolViolation,  # another client's statement of that name has another number of parameters
+)
 
 
 class PrivateConnection:
@@ -137,20 +141,21 @@ class PrivateConnection:
         if self._connection is None or self._connection.closed:
             self._connection = connect(self.alias, self.name, prepared=self._prepared)
             self.generation += 1
+            if self._prepared and self._connection.prepare_threshold is None:
+                self._stop_preparing()
             if self.generation > 1:
                 log("reconnected", connection=self.name, alias=self.alias)
         return self._connection
 
+    def _stop_preparing(self) -> None:
+        self._prepared = False
+        reason = "a pooler is in between"
+        log("prepared_statements_off", logging.WARNING, connection=self.name, reason=reason)
+
     def _note_failure(self, error: Exception) -> None:
         now = time.monotonic()
         if isinstance(error, _POOLER_ERRORS) and self._prepared:
-            log(
-                "prepared_statements_off",
-                logging.WARNING,
-                connection=self.name,
-                reason="a pooler is in between",
-            )
-            self._prepared = False
+            self._stop_preparing()
         self.close()
         self._not_before = now + self._delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
         self._delay = min(self._delay * 2, LAST_DELAY)
@@ -184,13 +189,18 @@ class _JsonLoader(Loader):
 
 
 def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connection[Any]:
-    """Return a new autocommit psycopg connection made from Django's settings for ``alias``."""
+    """Return a new autocommit psycopg connection made from Django's settings for ``alias``.
+
+    ``prepared``: prepare every statement, unless a pooler is in between (then ``prepare_threshold`` is None).
+    """
     wrapper = connections[alias]
     params: dict[str, Any] = dict(wrapper.get_connection_params())
     for key in ("cursor_factory", "context", "prepare_threshold"):
         params.pop(key, None)
     params = {**_NETWORK, "application_name": f"django_pgqueue {name}", **params}
-    connection = psycopg.connect(**params, autocommit=True, prepare_threshold=0 if prepared else None)
+    connection = psycopg.connect(**params, autocommit=True, prepare_threshold=None)
+    if prepared and not _is_pooled(connection):
+        connection.prepare_threshold = 0
     connection.adapters.register_loader("json", _JsonLoader)
     # Explicit in every BEGIN: the project's or the role's default isolation may be stricter.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
@@ -198,3 +208,13 @@ def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connecti
     if role:
         connection.execute(psycopg.sql.SQL("SET ROLE {}").format(psycopg.sql.Identifier(role)))
     return connection
+
+
+def _is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """True when the server process that answers is not the one that the connection was told of.
+
+    A pooler that hands server connections out per transaction makes that number up.  To wait for an error is
+    not enough: under that name another client may have prepared another statement with as many parameters.
+    """
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is None or row[0] != connection.info.backend_pid

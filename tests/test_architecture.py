@@ -47,7 +47,11 @@ ASKS_SQL = {
 """Modules that may use ``sql``: the verbs and readings; those that set, listen, sleep and notify; the others
 need a constant or an end of sessions. None of these but the verbs changes a job."""
 
-SMALL_STATEMENTS = {("connections", "SET ROLE {}"), ("worker.sleepers", "SELECT 1")}
+SMALL_STATEMENTS = {
+    ("connections", "SET ROLE {}"),
+    ("connections", "SELECT pg_backend_pid()"),
+    ("worker.sleepers", "SELECT 1"),
+}
 
 MOST_LINES = 400
 MOST_LINES_OF_A_FUNCTION = 40

@@ -19,11 +19,11 @@ from django_pgqueue.records import NewJob
 
 from ..processes.machine import faketime_library
 from ..processes.nursery import Nursery
+from ..processes.pooler import Pooler
 from ..processes.proxy import Proxy
 from ..waiting import wait_for, wait_until
 from . import recording, tables, tasks
 from .history import COMMITTED, UNKNOWN, Trouble
-from .pooler import Pooler
 from .worker import Seat
 
 ROLE = "chaos_app"

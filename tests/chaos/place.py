@@ -13,12 +13,13 @@ from psycopg.conninfo import make_conninfo
 from devtools.postgres import Server, server
 
 from ..postgres import major
+from ..processes import pooler
 from ..processes.nursery import Nursery
+from ..processes.pooler import Pooler
 from ..processes.worker import environ
 from ..waiting import wait_until
-from . import pooler, tables
+from . import tables
 from .arena import ROLE, Arena
-from .pooler import Pooler
 
 SETTINGS = {"max_connections": 80, "log_lock_waits": "on"}
 PASSWORD = "chaos"
@@ -50,7 +51,7 @@ def seats(made: Arena) -> None:
     made.seat("proxied", processes=1, threads=4, url=made.through_proxy())
     made.pooler_missing = pooler.missing()
     if not made.pooler_missing:
-        made.pooler = Pooler(made.url, made.folder)
+        made.pooler = Pooler(made.url)
         pooled = {"TASKS": {"default": {"QUEUES": [], "OPTIONS": {"notify": False}}}}
         made.seat("pooled", processes=1, threads=4, url=made.pooler.url, **pooled)
 

@@ -89,7 +89,7 @@ class Proxy:
                 link.flows.set()
 
     def abandon(self) -> None:
-        """Let the connections that there are never flow again, as a firewall that forgot them; new ones do."""
+        """Let no connection that there is ever flow again, as a firewall that forgot them; new ones do."""
         for link in list(self.links):
             link.abandoned = True
             link.flows.clear()

@@ -1,19 +1,17 @@
 """PgBouncer in transaction mode before the server, from Debian's package where the machine has it."""
 
-import os
-import pwd
 import shutil
 import signal
 import socket
 import subprocess
-from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from devtools.account import Account
 
 from ..waiting import wait_until
 
 PROGRAM = "pgbouncer"
-ACCOUNTS = ("pgbouncer", "postgres", "nobody")
 
 
 def missing() -> str:
@@ -24,14 +22,15 @@ def missing() -> str:
 class Pooler:
     """A running PgBouncer; ``url`` leads through it."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str) -> None:
         target = conninfo_to_dict(url)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = make_conninfo(url, host="127.0.0.1", port=self.port)
-        self._folder = folder / PROGRAM
-        self._folder.mkdir(mode=0o777)
+        account = Account()  # it refuses to be root
+        self._options = account.options
+        self._folder = account.make_directory()
         users = self._folder / "users"
         users.write_text(f'"{target["user"]}" "{target["password"]}"\n')
         self._ini = self._folder / "pgbouncer.ini"
@@ -42,28 +41,23 @@ class Pooler:
             f"default_pool_size = 8\nignore_startup_parameters = extra_float_digits,options\n"
             f"application_name_add_host = 0\nlogfile = {self._folder / 'log'}\nserver_login_retry = 1\n"
         )
-        self._options = self._account()
+        for path in (users, self._ini):
+            path.chmod(0o644)
         self._process = self._start()
 
     def restart(self) -> None:
         """Kill it, and start another one at the same place."""
-        self.close()
+        self._kill()
         self._process = self._start()
 
     def close(self) -> None:
-        """Kill it."""
+        """Kill it, and remove what it wrote."""
+        self._kill()
+        shutil.rmtree(self._folder)
+
+    def _kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
-
-    def _account(self) -> dict[str, int]:
-        """Who it runs as: it refuses to be root."""
-        if os.geteuid():
-            return {}
-        known = {entry.pw_name: entry for entry in pwd.getpwall()}
-        account = next(known[name] for name in ACCOUNTS if name in known)
-        for path in (self._folder, *self._folder.iterdir()):
-            os.chown(path, account.pw_uid, account.pw_gid)
-        return {"user": account.pw_uid, "group": account.pw_gid}
 
     def _start(self) -> "subprocess.Popen[bytes]":
         process = subprocess.Popen(
