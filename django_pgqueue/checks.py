@@ -7,13 +7,14 @@ django_pgqueue.E004  bad queue name            django_pgqueue.E008  models route
 django_pgqueue.W001  enqueueing joins no transaction of the default database
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning
 from django.db import DEFAULT_DB_ALIAS, connections, router
+from django.utils.module_loading import import_string
 
 from .conf import MAX_QUEUE_NAME, Options
 from .storable import check_json
@@ -41,7 +42,33 @@ def check_alias(alias: str, params: Mapping[str, Any]) -> list[CheckMessage]:
     ]
     messages += _check_queue_names(alias, params.get("QUEUES", ["default"]))
     messages += _check_database(alias, options.database)
+    messages += _check_redact(alias, options.redact)
     return messages
+
+
+def load_hook(path: str) -> Callable[..., Any]:
+    """Return the function at a dotted path; raises TypeError for what cannot be called.
+
+    Raises ImportError where there is none, and whatever its module raises.
+    """
+    hook: Any = import_string(path)
+    if not callable(hook):
+        raise TypeError(f"{path} is {hook!r}, which cannot be called")
+    return cast("Callable[..., Any]", hook)
+
+
+def _check_redact(alias: str, path: str | None) -> Iterable[CheckMessage]:
+    if path is None:
+        return
+    try:
+        load_hook(path)
+    except Exception as error:  # noqa: BLE001 - whatever its module raises
+        yield Error(
+            f"TASKS[{alias!r}]: redact names {path!r}, which cannot be loaded: {error}",
+            hint="Name a function(value, *, name, task_path) that returns what may be shown. Until then all "
+            "arguments and texts are hidden.",
+            id="django_pgqueue.E002",
+        )
 
 
 def _check_queue_names(alias: str, queues: Any) -> Iterable[CheckMessage]:

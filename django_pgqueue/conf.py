@@ -53,6 +53,8 @@ class Options:
     backoff_cap: float = 3600.0
     timeout: float | None = None
     max_argument_bytes: int = 1_000_000
+    max_result_bytes: int = 1_000_000
+    redact: str | None = None
     unknown_task_patience: float = 3600.0
     processes: int = 1
     threads: int = 4
@@ -153,6 +155,10 @@ def _texts(value: Any) -> bool:
     )
 
 
+def _is_dotted_path(value: Any) -> bool:
+    return isinstance(value, str) and "." in value and all(part.isidentifier() for part in value.split("."))
+
+
 def is_attempts(value: Any) -> bool:
     """Return whether ``value`` can be a budget of attempts."""
     return _count(value) and value <= MAX_ATTEMPTS
@@ -169,7 +175,12 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     **dict.fromkeys(("lease", "heartbeat", "poll_interval"), _SECONDS),
     **dict.fromkeys(("backoff_base", "backoff_cap", "grace", "unknown_task_patience"), _PAUSE),
     "max_attempts": (is_attempts, ATTEMPTS_WORDS, "4"),
-    "max_argument_bytes": _WHOLE,
+    **dict.fromkeys(("max_argument_bytes", "max_result_bytes"), _WHOLE),
+    "redact": (
+        lambda value: value is None or _is_dotted_path(value),
+        "None or the dotted path of a function",
+        "'shop.privacy.redact'",
+    ),
     **dict.fromkeys(("processes", "threads", "coroutines"), _FEW),
     **dict.fromkeys(("notify", "prepared_statements"), _SWITCH),
     "release": (

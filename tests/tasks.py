@@ -28,6 +28,11 @@ def with_context(context: Any, value: int) -> tuple[int, int]:
     return context.attempt, value
 
 
+@task
+def pay(order_id: int, password: str, *more: str, token: str = "") -> None:
+    """Have arguments that nobody should see."""
+
+
 @task(
     queue_name="emails",
     priority=7,

@@ -31,7 +31,7 @@ LAYERS = {
     # 4: from calls to rows and back
     **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
     **dict.fromkeys(("execution", "leases", "maintenance", "wakeups", "backend", "importing"), 5),
-    "watching": 5,
+    **dict.fromkeys(("redaction", "watching"), 5),
     "worker": 6,
     **dict.fromkeys(("admin", "apps", "management", "testing", "pytest_plugin", ""), 7),
 }

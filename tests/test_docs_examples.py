@@ -2,15 +2,13 @@
 
 import sys
 import types
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.utils.module_loading import import_string
 
-from django_pgqueue import checks, conf, sql, states, testing
-from django_pgqueue.models import Job
+from django_pgqueue import checks, conf, states, testing
 from django_pgqueue.tasks import PgQueueTask
 
 from . import support
@@ -85,61 +83,6 @@ def test_pruning_by_hand_deletes_what_the_docs_say() -> None:
     assert support.status_of(live.job_id) == states.READY
 
 
-# --- privileges
-
-
-@pytest.fixture
-def roles(db: None) -> Callable[[str], None]:
-    """Make the roles of the docs with the privileges of the docs; return how to become one of them."""
-    (block,) = (block for block in blocks("run", "sql") if block.mark == "run: grants")
-
-    def become(role: str) -> None:
-        execute(f"SET LOCAL ROLE {role}")
-
-    try:
-        execute("CREATE ROLE shop_web; CREATE ROLE shop_worker")
-    except DatabaseError as error:
-        pytest.skip(f"this server's user may not make roles: {error}")
-    execute(block.text)
-    return become
-
-
 def execute(statement: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement)
-
-
-def test_the_privileges_of_web_processes_are_enough(roles: Callable[[str], None]) -> None:
-    roles("shop_web")
-    job_id, other = support.enqueue_many(2, unique_key=None)
-    assert Job.objects.cancel([job_id, other]).cancelled == [job_id, other]
-    assert Job.objects.retry([job_id]).retried == [job_id]
-    later = support.enqueue(delay=60.0)
-    assert [row[0] for row in Job.objects.promote_now([later])] == [later]
-    assert Job.objects.status_counts()[states.READY] == 2
-    assert Job.objects.task_paths()
-    assert not Job.objects.last_errors([job_id])
-    assert not support.attempts_of(job_id)
-
-
-def test_the_privileges_of_workers_are_enough(roles: Callable[[str], None]) -> None:
-    roles("shop_worker")
-    for status in (
-        states.READY,
-        states.SCHEDULED,
-        states.RUNNING,
-        states.SUCCEEDED,
-        states.DEAD,
-        states.CANCELLED,
-    ):
-        support.make(status, failures=1)
-    (claimed,) = support.running(lease=support.OVER)
-    assert Job.objects.renew([claimed.fence], lease=support.OVER)
-    assert [row.job_id for row in Job.objects.rescue(limit=10, server_up=0.0)] == [claimed.job_id]
-    (lost,) = support.running()
-    assert Job.objects.rescue_worker([support.released(lost.fence)], worker=support.WORKER)
-    assert support.settle_one("release", support.running()[0].fence) == support.DONE
-    assert Job.objects.ready_queues()
-    assert Job.objects.next_run_at() is not None
-    assert [row[0] for row in Job.objects.prune(states.SUCCEEDED, age=0.0, limit=10)]
-    support.fetch(sql.NOTIFY_SLEEPERS, {"queues": ["default"]})
