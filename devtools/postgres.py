@@ -76,10 +76,14 @@ class Server:
         if major >= 16:
             # Stretching a random password would only slow down connecting.
             command += ["--set=scram_iterations=1"]
-        done = subprocess.run(command, capture_output=True, **self._surroundings())
+        done = subprocess.run(command, capture_output=True, **self.surroundings())
         if done.returncode:
             raise ServerError(f"initdb failed:\n{(done.stdout + done.stderr).decode(errors='replace')}")
         password_file.unlink()
+
+    def adopt(self, other: Server) -> None:
+        """Take programs and password of another server, whose data will be copied."""
+        self.bin, self.password = other.bin, other.password
 
     def start(self) -> None:
         """Start, and return when connections are taken. Raises ServerError with the end of the log."""
@@ -127,7 +131,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                **self._surroundings(),
+                **self.surroundings(),
             )
         self._tell_watcher(self._process.pid)
         while self._process.poll() is None and time.monotonic() < deadline:
@@ -151,7 +155,8 @@ class Server:
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(self.bin / "postgres"), "-D", str(self.data), *options]
 
-    def _surroundings(self) -> dict[str, Any]:
+    def surroundings(self) -> dict[str, Any]:
+        """Return the arguments of subprocess for programs that work on this server's files."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         return {"cwd": self.directory, "env": env, **self._account.options}
 
@@ -159,7 +164,7 @@ class Server:
         with suppress(FileNotFoundError):
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             # A killed predecessor leaves its own file behind: the first line must name this server.
-            return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
+            return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() in ("ready", "standby")
         return False
 
     def _tell_watcher(self, pid: int) -> None:

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 SHORT_SECONDS, SHORT_JOBS = 150.0, 100_000
@@ -21,15 +22,20 @@ def main() -> int:
     os.environ.setdefault("DATABASE_URL", "postgresql://127.0.0.1/unused")
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     django.setup()
-    from . import place, run  # noqa: PLC0415 - these need the settings
+    from . import failover, place, run  # noqa: PLC0415 - these need the settings
 
     seed = options.seed if options.seed is not None else secrets.randbelow(10**6)
     jobs, seconds = (SHORT_JOBS, SHORT_SECONDS) if options.short else (options.jobs, options.minutes * 60)
     plan = run.Plan(seed, jobs, options.every, options.rate, seconds, options.only or [])
-    say(f"seed {seed} (again: dev.py chaos --seed {seed}), {jobs} jobs, a fault every {options.every:g} s")
-    with place.arena(seed, jobs, say) as arena:
-        result = run.run(plan, arena, say)
-        folder = arena.folder
+    if options.failover:
+        say(f"seed {seed}, {options.rounds} failovers, {options.failover}")
+        with failover.arena(seed, options.failover, say) as (arena, pair):
+            result = run.run(plan, arena, say, partial(failover.failovers, arena, pair, options.rounds))
+    else:
+        say(f"seed {seed} (again: --seed {seed}), {jobs} jobs, a fault every {options.every:g} s")
+        with place.arena(seed, jobs, say) as arena:
+            result = run.run(plan, arena, say)
+    folder = arena.folder
     print(result.text, flush=True)
     if options.json:
         Path(options.json).write_text(json.dumps(result.figures, indent=1))
@@ -37,6 +43,9 @@ def main() -> int:
     if result.violations:
         say(f"logs and records are kept in {folder}; seed {seed}")
         return 1
+    if options.keep:
+        say(f"logs and records are kept in {folder}")
+        return 0
     shutil.rmtree(folder, ignore_errors=True)
     return 0
 
@@ -51,6 +60,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="end after so long, whatever --jobs says")
     parser.add_argument("--short", action="store_true", help="a run of less than five minutes")
     parser.add_argument("--only", action="append", metavar="FAULT", help="only this fault; may be repeated")
+    parser.add_argument(
+        "--failover", choices=("synchronous", "asynchronous"), help="fail over, and nothing else"
+    )
+    parser.add_argument("--rounds", type=int, default=4, help="so many times (default 4)")
+    parser.add_argument("--keep", action="store_true", help="keep logs and records of a clean run, too")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     return parser.parse_args()
 

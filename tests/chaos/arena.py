@@ -41,6 +41,7 @@ class Arena:
         self.record = folder / "record"
         self.record.mkdir(mode=0o755)
         self.troubles: list[Trouble] = []
+        self.forgotten: list[tuple[float, float]] = []
         self.asked: list[list[Any]] = []
         self.seats: list[Seat] = []
         self.proxy: Proxy | None = None

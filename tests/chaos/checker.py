@@ -13,6 +13,8 @@ Each rule is a function that yields what breaks it. Together they say:
 * effects behind a key, and transfers of a ledger, happened exactly once
 * a store that compares fencing tokens was never written to by an older owner, nor by two with one token
 * no lease stays overdue for two rescue periods while somebody could have rescued it
+* after a failover to a standby that lacked something, transactions of that time may be missing, each as a
+  whole; all the rest holds
 * workers are alive and run a probe, or ended with a code that is documented, and logged nothing unforeseen
 
 ``check`` returns all violations; an empty list is the verdict "clean".
@@ -69,7 +71,7 @@ def committed_jobs_exist(history: History) -> Iterator[str]:
     for asked in history.asked:
         if asked.outcome != COMMITTED:
             continue
-        lost = asked.at >= history.lossy_from and not rows[asked.tag] and asked.tag not in history.orders
+        lost = history.may_forget(asked.at) and not rows[asked.tag] and asked.tag not in history.orders
         if not lost and (rows[asked.tag] != 1 or asked.tag not in history.orders):
             has = "has" if asked.tag in history.orders else "has not"
             yield f"{asked.tag} was committed; it has {rows[asked.tag]} rows, and {has} the caller's own"
@@ -151,7 +153,7 @@ def nothing_goes_back(history: History) -> Iterator[str]:
     """Looked at twice, a job has no fewer attempts, no smaller version, and what had ended stays so."""
     seen = defaultdict(list)
     for sighting in history.sightings:
-        if sighting.at < history.lossy_from:
+        if not history.may_forget(sighting.at):
             seen[sighting.job_id].append(sighting)
     for job_id, sightings in seen.items():
         for earlier, later in pairwise(sorted(sightings, key=lambda sighting: sighting.at)):
@@ -178,8 +180,10 @@ def executions_do_not_overlap(history: History) -> Iterator[str]:
     died = _deaths(history)
     for calls in _by_tag(history.executions).values():
         for earlier, later in pairwise(calls):
+            if history.may_forget(earlier.began):
+                continue  # its claim is forgotten, and the job was free
             over = died.get(earlier.pid, later.began + 1) if earlier.ended is None else earlier.ended
-            if over > later.began and not _could_lose(history, earlier.pid, earlier.began, later.began):
+            if over > later.began and not _could_lose(history, earlier, later.began):
                 yield f"two live owners: {earlier} and {later}"
 
 
@@ -188,7 +192,7 @@ def claims_run_once(history: History) -> Iterator[str]:
     calls = Counter(
         (execution.tag, execution.lease_version)
         for execution in history.executions
-        if execution.began < history.lossy_from
+        if not history.may_forget(execution.began)
     )
     for (tag, version), count in calls.items():
         if count > 1:
@@ -200,7 +204,7 @@ def executions_have_their_attempt(history: History) -> Iterator[str]:
     ended = {(a.job_id, a.lease_version): a.number for a in history.attempts}
     for execution in history.executions:
         number = ended.get((execution.job_id, execution.lease_version))
-        if number != execution.attempt and execution.began < history.lossy_from:
+        if number != execution.attempt and not history.may_forget(execution.began):
             found = "has no attempt" if number is None else f"is attempt {number} in the table"
             yield f"{execution} {found}"
 
@@ -223,7 +227,9 @@ def losses_are_explained(history: History) -> Iterator[str]:
         if attempt.outcome != "lost" or attempt.pid in died:
             continue
         call = calls.get((attempt.job_id, attempt.lease_version))
-        if call is None or not _could_lose(history, attempt.pid, call.began, float("inf")):
+        if call and (history.may_forget(call.began) or history.may_forget(call.ended)):
+            continue  # the end of it was forgotten
+        if call is None or not _could_lose(history, call, float("inf")):
             yield f"nothing explains this loss: {attempt}"
 
 
@@ -325,16 +331,16 @@ def _deaths(history: History) -> dict[int, float]:
     return {death.pid: death.at for death in history.deaths}
 
 
-def _could_lose(history: History, pid: int, began: float, before: float) -> bool:
-    """True when trouble kept this process from renewing until its lease may have ended.
+def _could_lose(history: History, call: Execution, before: float) -> bool:
+    """True when trouble kept this call's process from renewing until its lease may have ended.
 
     The lease may have been renewed last up to half a lease before the trouble, and trouble after trouble adds
     up when nobody can renew in between.
     """
     return any(
         trouble.ended - trouble.began >= history.lease / 2
-        for trouble in _joined(t for t in history.troubles if t.hits(pid))
-        if trouble.ended > began and trouble.began < before
+        for trouble in _joined(t for t in history.troubles if t.hits(call.pid, call.job_id))
+        if trouble.ended > call.began and trouble.began < before
     )
 
 
@@ -354,5 +360,5 @@ def _nobody_could_rescue(history: History, overdue: Overdue) -> bool:
     return any(
         trouble.began <= overdue.at <= trouble.ended + patience
         for trouble in history.troubles
-        if trouble.pids is None or trouble.nobody_rescues
+        if trouble.pids is None or trouble.nobody_rescues or overdue.job_id in trouble.jobs
     )

@@ -25,6 +25,7 @@ def gather(arena: Arena, looks: Looks, deaths: Deaths) -> History:
         _read_tables(history, session)
     history.sightings, history.overdue = looks.sightings, looks.overdue
     history.troubles = arena.troubles + [trouble for seat in arena.seats for trouble in seat.troubles]
+    history.forgotten = arena.forgotten
     history.deaths = deaths.deaths(_explained(facts, history))
     history.workers = [end for seat in arena.seats for end in seat.ends()]
     return history

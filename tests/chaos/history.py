@@ -7,7 +7,6 @@ that crashed.
 """
 
 from dataclasses import dataclass, field
-from math import inf
 
 COMMITTED, ROLLED_BACK, UNKNOWN = "committed", "rolled back", "unknown"
 """How a transaction ended, as far as the producer can tell; *unknown*: the reply to its COMMIT never came."""
@@ -90,17 +89,19 @@ class Overdue:
 class Trouble:
     """A time in which processes could not renew their leases; ``pids`` None: nobody could.
 
-    ``nobody_rescues``: there was no keeper that could have rescued what others lost.
+    ``jobs`` are those whose rows somebody else had locked.  ``nobody_rescues``: there was no keeper to
+    rescue what others lost.
     """
 
     began: float
     ended: float
     pids: frozenset[int] | None = None
+    jobs: frozenset[int] = frozenset()
     nobody_rescues: bool = False
 
-    def hits(self, pid: int) -> bool:
-        """True when this process was among them."""
-        return self.pids is None or pid in self.pids
+    def hits(self, pid: int, job_id: int) -> bool:
+        """True when this process could not renew, or not this job."""
+        return self.pids is None or pid in self.pids or job_id in self.jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,8 @@ class Ledger:
 class History:
     """A whole run; ``lease`` and ``rescue_every`` are the workers' settings in seconds.
 
-    ``lossy_from`` is the time from which commits may be missing, after a failover to a standby that did not
-    have them; without one nothing may.
+    ``forgotten`` are times of which commits may be missing as a whole, ``(from, until)``: they were made on a
+    primary whose standby did not have them, and the standby took over. Without one nothing may be missing.
     """
 
     lease: float
@@ -175,4 +176,8 @@ class History:
     deaths: list[Death] = field(default_factory=list)
     workers: list[WorkerEnd] = field(default_factory=list)
     ledger: Ledger | None = None
-    lossy_from: float = inf
+    forgotten: list[tuple[float, float]] = field(default_factory=list)
+
+    def may_forget(self, at: float | None) -> bool:
+        """True when what was committed at this time may be gone."""
+        return at is not None and any(began <= at <= ended for began, ended in self.forgotten)

@@ -56,7 +56,7 @@ def seats(made: Arena) -> None:
         made.seat("pooled", processes=1, threads=4, url=made.pooler.url, **pooled)
 
 
-def make_database(own: Server, nursery: Nursery, folder: Path, disk: str) -> str:
+def make_database(own: Server, nursery: Nursery, folder: Path, disk: str = "") -> str:
     """Make the role, the database and the tables; return the role's URL: no superuser, as in production."""
     with psycopg.connect(own.url, autocommit=True) as session:
         session.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")

@@ -20,12 +20,16 @@ from typing import Any
 import django
 from django.db import Error, connection, transaction
 
+from django_pgqueue import enqueue_many
+
 from . import recording, tables
 from .history import COMMITTED, ROLLED_BACK, UNKNOWN
 
 Order = tuple[str, str, tuple[Any, ...]]
 """Tag, kind, and what the task gets after the tag."""
 PER_TRANSACTION = (1, 9)
+MANY = 4
+"""From so many on the jobs of a transaction are enqueued by one call."""
 ROLLED_BACK_SHARE, SAVEPOINT_SHARE = 0.10, 0.05
 MIX = {
     "plain": 0.62,
@@ -113,8 +117,11 @@ class Producer:
         with connection.cursor() as cursor:
             tags = [tag for tag, _, _ in orders]
             cursor.execute(f"INSERT INTO {tables.ORDERS} (tag) SELECT unnest(%s::text[])", [tags])
-        for tag, kind, arguments in orders:
-            getattr(self.tasks, kind).enqueue(tag, *arguments)
+        if len(orders) < MANY:
+            for tag, kind, arguments in orders:
+                getattr(self.tasks, kind).enqueue(tag, *arguments)
+        else:
+            enqueue_many(getattr(self.tasks, kind).bind(tag, *args) for tag, kind, args in orders)
 
 
 def main() -> None:

@@ -33,8 +33,20 @@ def totals(history: History) -> dict[str, Any]:
         "executions": len(history.executions),
         "attempts": dict(sorted(outcomes.items())),
         "returned_more_than_once": sum(count > 1 for count in returned.values()),
+        "lost_attempts_after_return": _lost_after_return(history),
         "wait_ms": {"p50": 1000 * cuts[49], "p95": 1000 * cuts[94], "p99": 1000 * cuts[98]},
     }
+
+
+def _lost_after_return(history: History) -> dict[str, int]:
+    """Count attempts that were charged as lost although the task had returned, by what the rescue said."""
+    returned = {(e.job_id, e.lease_version) for e in history.executions if e.how == RETURNED}
+    reasons = (
+        attempt.exception_class.rpartition(".")[2]
+        for attempt in history.attempts
+        if attempt.outcome == "lost" and (attempt.job_id, attempt.lease_version) in returned
+    )
+    return dict(sorted(Counter(reasons).items()))
 
 
 def as_text(
@@ -46,13 +58,10 @@ def as_text(
     before: float,
 ) -> str:
     """Return the report for people."""
-    head = (
-        f"{'fault':<38}{'times':>6}{'recovered in, median':>22}{'worst':>9}{'after/before':>14}{'worst':>7}"
-    )
+    head = f"{'fault':<38}{'times':>6}{'recovered in, median':>22}{'worst':>9}{'done/asked':>14}{'worst':>7}"
     table = [
         f"{line.name:<38}{line.count:>6}{line.median:>20.2f} s"
-        + (f"{line.worst:>7.2f} s" if line.worst is not None else "    > 5 s")
-        + f"{line.share:>14.2f}{line.worst_share:>7.2f}"
+        f"{line.worst:>7.2f} s{line.share:>14.2f}{line.worst_share:>7.2f}"
         for line in lines
     ]
     notes = [f"skipped: {name}: {why}" for name, why in skipped.items()]
@@ -64,6 +73,7 @@ def as_text(
         f"lost {counted['lost']}, doubled effects {counted['doubled_effects']}",
         f"executions {counted['executions']}; attempts {counted['attempts']};"
         f" jobs that returned more than once {counted['returned_more_than_once']}",
+        f"outcomes lost between return and commit: {counted['lost_attempts_after_return'] or 'none'}",
         f"from commit to start: median {waits['p50']:.0f} ms,"
         f" 95 % {waits['p95']:.0f} ms, 99 % {waits['p99']:.0f} ms",
     ]

@@ -19,8 +19,8 @@ from .arena import Arena
 from .checker import Violation, check
 from .faults import Fault
 from .gathering import gather
-from .history import RETURNED
-from .measuring import Injected, lines, rate, recoveries
+from .history import RETURNED, History
+from .measuring import Injected, Load, lines, rate, recoveries
 from .report import as_text, totals
 from .sampling import Deaths, Looks, Repeated
 from .schedule import chosen, drawn
@@ -54,8 +54,12 @@ class Result:
     violations: list[Violation]
 
 
-def run(plan: Plan, arena: Arena, say: Callable[[str], None]) -> Result:
-    """Run on an arena that stands, with its seats not yet taken."""
+Trouble = Callable[["subprocess.Popen[bytes]"], Iterator[Injected]]
+"""Makes trouble until the producer has ended, and yields what it did."""
+
+
+def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble | None = None) -> Result:
+    """Run on an arena that stands, with its seats not yet taken; ``trouble`` is the schedule if None."""
     fitting = [fault for fault in chosen(plan.only) if not fault.missing(arena)]
     skipped = {fault.name: why for fault in chosen(plan.only) if (why := fault.missing(arena))}
     looks, deaths = Looks(arena.admin), Deaths(arena.seats)
@@ -68,15 +72,15 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None]) -> Result:
             wait_for(2.0)  # the first seconds are not like the others
             began = time.monotonic()
             wait_for(WARM_UP)
-            injected = list(inject(arena, plan, fitting, producer, say))
+            injected = list(trouble(producer) if trouble else inject(arena, plan, fitting, producer, say))
         say("no more faults; waiting for the end of all jobs")
         problems = finish(arena)
     looks.forget_session()
     history = gather(arena, looks, deaths)
     violations = check(history) + [Violation("faults_can_be_done", problem) for problem in problems]
-    ends = sorted(e.ended for e in history.executions if e.how == RETURNED and e.ended is not None)
-    before = rate(ends, began, began + WARM_UP)
-    table, counted = lines(recoveries(ends, injected, before)), totals(history)
+    load = load_of(history)
+    before = rate(load.done, began, began + WARM_UP)
+    table, counted = lines(recoveries(load, injected)), totals(history)
     text = as_text(counted, table, skipped, injected, violations, before)
     figures = counted | {
         "seed": plan.seed,
@@ -93,6 +97,16 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None]) -> Result:
         "violations": [str(violation) for violation in violations],
     }
     return Result(text, figures, violations)
+
+
+def load_of(history: History) -> Load:
+    """Return when jobs were asked for that succeed, and when each returned first."""
+    first: dict[str, float] = {}
+    for execution in sorted(history.executions, key=lambda execution: execution.began):
+        if execution.how == RETURNED and execution.ended is not None:
+            first.setdefault(execution.tag, execution.ended)
+    asked = [a.at for a in history.asked if a.tag in first]
+    return Load(sorted(asked), sorted(first.values()))
 
 
 # --- the parts of a run

@@ -298,16 +298,35 @@ def test_a_lease_may_be_overdue_while_nobody_could_rescue() -> None:
     assert check(history) == []
 
 
+def test_a_lease_may_be_overdue_while_its_row_is_locked() -> None:
+    history = good()
+    history.overdue.append(Overdue(9.0, 1, 3.0))
+    history.troubles.append(Trouble(4.0, 9.5, frozenset(), frozenset({1})))
+    assert check(history) == []
+    history.overdue.append(Overdue(9.0, 2, 3.0))
+    assert rules_broken(history) == {"no_lease_stays_overdue"}
+
+
 def test_after_a_lossy_failover_what_was_committed_last_may_be_gone_as_a_whole() -> None:
     history = good()
-    history.lossy_from = 5.0
+    history.forgotten = [(5.0, 6.0)]
     history.asked.append(Asked("late", "plain", COMMITTED, 5.1))
     assert check(history) == []
     history.orders.add("late")
     assert rules_broken(history) == {"committed_jobs_exist"}
     history.orders.discard("late")
-    history.asked.append(Asked("early", "plain", COMMITTED, 4.9))
-    assert rules_broken(history) == {"committed_jobs_exist"}
+    for at in (4.9, 6.1):
+        history.asked[-1] = Asked("other", "plain", COMMITTED, at)
+        assert rules_broken(history) == {"committed_jobs_exist"}
+
+
+def test_after_a_lossy_failover_a_claim_of_that_time_may_be_made_again() -> None:
+    history = good()
+    history.forgotten = [(1.9, 2.05)]
+    history.executions.append(Execution("a", 1, 1, 1, 102, 2.06, 2.3, RETURNED, "again"))
+    assert check(history) == []
+    history.forgotten = [(1.9, 1.95)]
+    assert rules_broken(history) == {"claims_run_once", "executions_do_not_overlap"}
 
 
 # --- changes to a history

@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
 
 from django.apps import AppConfig
 from django.db import connection
@@ -67,6 +68,17 @@ def run_ten_minutes_fast() -> None:
     timezone.now = lambda: real_now() + timezone.timedelta(minutes=10)
 
 
+def sleep_under_faketime() -> None:
+    """Sleep as without libfaketime, which calls a deadline that has just passed an invalid argument."""
+    real_sleep = time.sleep  # noqa: TID251 - it is replaced, not used
+
+    def sleep(seconds: float) -> None:
+        with suppress(OSError):
+            real_sleep(seconds)
+
+    time.sleep = sleep  # noqa: TID251
+
+
 def have_a_long_host_name() -> None:
     """Call this machine by the longest name that the network allows."""
     socket.gethostname = lambda: "h" * 253
@@ -97,6 +109,7 @@ STARTUPS = {
     "receivers": connect_bad_receivers,
     "impatient": be_impatient,
     "fast_clock": run_ten_minutes_fast,
+    "faketime": sleep_under_faketime,
 }
 
 

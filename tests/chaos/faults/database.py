@@ -1,5 +1,6 @@
 """Faults of the server: stopped, crashed, read-only, full, locked, or set up by somebody impatient."""
 
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from django_pgqueue import sql
 
 from ...waiting import wait_for
 from ..arena import Arena
+from ..history import Trouble
 from .registry import fault
 
 READ_ONLY_FOR = 10.0
@@ -89,8 +91,13 @@ def fill_disk(arena: Arena) -> None:
 def lock_rows(arena: Arena) -> None:
     """Somebody holds locks on some running jobs for longer than the lease; the others must not suffer."""
     with arena.admin() as session, session.transaction():
-        session.execute(f"SELECT 1 FROM {sql.STATE} WHERE status = 'running' LIMIT 3 FOR UPDATE SKIP LOCKED")
+        locked = session.execute(
+            f"SELECT job_id FROM {sql.STATE} WHERE status = 'running' LIMIT 3 FOR UPDATE SKIP LOCKED"
+        ).fetchall()
+        began = time.monotonic()
         wait_for(LONG)
+    jobs = frozenset(job for (job,) in locked)
+    arena.troubles.append(Trouble(began, time.monotonic(), frozenset(), jobs))
 
 
 @fault("impatient timeouts", weight=3)

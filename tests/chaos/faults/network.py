@@ -71,9 +71,8 @@ def wrong_clock(arena: Arena) -> None:
     seat = arena.any_seat()
     seat.stop()
     offset = arena.random.choice(("+10m", "-10m"))
-    seat.start(
-        {"LD_PRELOAD": arena.faketime, "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}, fresh=True
-    )
+    clock = {"LD_PRELOAD": arena.faketime, "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+    seat.start(clock | {"TESTS_STARTUP": "faketime"}, fresh=True)
 
 
 def _swallow(arena: Arena, name: str) -> None:
