@@ -4,7 +4,6 @@ A queue is counted up to a limit; beyond it the planner's estimate stands, and i
 """
 
 import json
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import router
@@ -32,17 +31,21 @@ class Depth(NamedTuple):
 
 
 class Scheduled(NamedTuple):
-    """Jobs with a time ahead; ``is_more``: more than were counted; ``next_in``: seconds, or None."""
+    """Jobs with a time ahead; ``is_more``: more than were counted; ``next_in``: seconds, or None.
+
+    ``now`` is the database's time of the look, in seconds of the epoch.
+    """
 
     jobs: int
     is_more: bool
     next_in: float | None
+    now: float
 
 
 class Sample(NamedTuple):
-    """The deepest and oldest that a queue was in one span."""
+    """The deepest and oldest that a queue was in the span that began at ``starts_at``, seconds of the epoch."""
 
-    starts_at: datetime
+    starts_at: int
     queue: str
     ready: float
     oldest: float | None
@@ -59,8 +62,8 @@ class SampleManager(GuardedManager):
 
     def scheduled(self, *, limit: int = COUNT_LIMIT, connection: Connection = None) -> Scheduled:
         """Return how many jobs have a time ahead."""
-        jobs, next_in = run(connection or self._connection(), sql.SCHEDULED, {"limit": limit})[0]
-        return Scheduled(jobs, jobs >= limit, next_in)
+        jobs, next_in, now = run(connection or self._connection(), sql.SCHEDULED, {"limit": limit})[0]
+        return Scheduled(jobs, jobs >= limit, next_in, now)
 
     def take(self, *, connection: Connection) -> int:
         """Store the depths of this minute, unless somebody has; return for how many queues."""

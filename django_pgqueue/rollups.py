@@ -65,9 +65,9 @@ class Times(NamedTuple):
 
 
 class TimesOf(NamedTuple):
-    """Histograms by the beginning of the span, and by (queue, task path)."""
+    """Histograms by the beginning of the span in seconds of the epoch, and by (queue, task path)."""
 
-    spans: dict[datetime, Times]
+    spans: dict[int, Times]
     tasks: dict[tuple[str, str], Times]
 
 
@@ -100,8 +100,8 @@ class RollupManager(GuardedManager):
 
     # --- readings
 
-    def series(self, span: int, window: float) -> dict[datetime, Sums]:
-        """Return the sums of each span in the last ``window`` seconds, by the time at which it began."""
+    def series(self, span: int, window: float) -> dict[int, Sums]:
+        """Return the sums of each span in the last ``window`` seconds, by the epoch's second it began at."""
         return {row[0]: Sums(*row[1:]) for row in self._read(sql.SERIES, span, window)}
 
     def tasks(self, span: int, window: float, limit: int = MOST_TASKS) -> list[TaskSums]:

@@ -31,9 +31,10 @@ LAYERS = {
     # 4: from calls to rows and back
     **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
     **dict.fromkeys(("execution", "leases", "maintenance", "wakeups", "backend", "importing"), 5),
-    **dict.fromkeys(("redaction", "watching"), 5),
+    **dict.fromkeys(("redaction", "watching", "carrying"), 5),
     "worker": 6,
     **dict.fromkeys(("admin", "apps", "management", "testing", "pytest_plugin", ""), 7),
+    "templatetags": 7,
 }
 """Modules and sub-packages; "" is the package itself, whose names resolve on first use."""
 

@@ -54,7 +54,8 @@ SCHEDULED = f"""
 SELECT (SELECT count(*) FROM (SELECT FROM {STATE} WHERE status = 'scheduled'
                               ORDER BY run_at, job_id LIMIT %(limit)s) AS counted),
        extract(epoch FROM (SELECT run_at FROM {STATE} WHERE status = 'scheduled' ORDER BY run_at, job_id LIMIT 1)
-               - clock_timestamp())::float8
+               - clock_timestamp())::float8,
+       extract(epoch FROM clock_timestamp())::float8
 """
 
 # What the planner believes costs a plan and reads nothing.  No parameter can stand in an EXPLAIN: the name is
@@ -76,7 +77,8 @@ SELECT extract(epoch FROM clock_timestamp() - taken_at)::float8 FROM {SAMPLE} OR
 """
 
 SAMPLES = f"""
-SELECT date_bin(make_interval(secs => %(span)s), taken_at, '2000-01-01 00:00+00') AS starts_at, queue,
+SELECT extract(epoch FROM date_bin(make_interval(secs => %(span)s), taken_at, '2000-01-01 00:00+00'))::bigint,
+       queue,
        max(ready)::float8, max(oldest)::float8
 FROM {SAMPLE}
 WHERE taken_at > date_bin(make_interval(secs => %(span)s), (SELECT clock_timestamp()), '2000-01-01 00:00+00')

@@ -149,7 +149,11 @@ _WINDOW = """span = %(span)s
                   - make_interval(secs => %(window)s)"""
 _SUMS = ", ".join(f"sum({name})::float8" for name in _COUNTS)
 
-SERIES = f"SELECT starts_at, {_SUMS} FROM {ROLLUP} WHERE {_WINDOW} GROUP BY starts_at ORDER BY starts_at"
+# Times as seconds: what they become in Python depends on a project's USE_TZ.
+SERIES = f"""
+SELECT extract(epoch FROM starts_at)::bigint, {_SUMS} FROM {ROLLUP} WHERE {_WINDOW}
+GROUP BY starts_at ORDER BY starts_at
+"""
 
 # The names of tasks are as many as the project has; those with most failures first, then the busiest.
 TASKS = f"""
@@ -159,7 +163,7 @@ LIMIT %(limit)s
 """
 
 HISTOGRAMS = f"""
-SELECT starts_at, queue, task_path, place::int, sum(run)::bigint, sum(wait)::bigint
+SELECT extract(epoch FROM starts_at)::bigint, queue, task_path, place::int, sum(run)::bigint, sum(wait)::bigint
 FROM {ROLLUP}
 CROSS JOIN LATERAL unnest(runs, waits) WITH ORDINALITY AS bucket(run, wait, place)
 WHERE {_WINDOW} AND (run > 0 OR wait > 0)
