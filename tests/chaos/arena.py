@@ -44,6 +44,7 @@ class Arena:
         self.forgotten: list[tuple[float, float]] = []
         self.asked: list[list[Any]] = []
         self.seats: list[Seat] = []
+        self.spared: list[Seat] = []
         self.proxy: Proxy | None = None
         self.pooler: Pooler | None = None
         self.pooler_missing = ""
@@ -172,8 +173,9 @@ class Arena:
     # --- choosing
 
     def any_seat(self) -> Seat:
-        """Choose one whose worker is up; when none is, wait for one."""
-        up = wait_until(lambda: [seat for seat in self.seats if seat.is_up], 30.0, "no worker is up")
+        """Choose one whose worker is up, and that is not spared; when none is, wait for one."""
+        hit = [seat for seat in self.seats if seat not in self.spared]
+        up = wait_until(lambda: [seat for seat in hit if seat.is_up], 30.0, "no worker is up")
         return self.random.choice(up)
 
     def pause(self, longest: float) -> None:

@@ -204,7 +204,8 @@ def executions_have_their_attempt(history: History) -> Iterator[str]:
     ended = {(a.job_id, a.lease_version): a.number for a in history.attempts}
     for execution in history.executions:
         number = ended.get((execution.job_id, execution.lease_version))
-        if number != execution.attempt and not history.may_forget(execution.began):
+        forgotten = history.may_forget(execution.began) or history.may_forget_end(execution)
+        if number != execution.attempt and not forgotten:
             found = "has no attempt" if number is None else f"is attempt {number} in the table"
             yield f"{execution} {found}"
 
@@ -227,8 +228,8 @@ def losses_are_explained(history: History) -> Iterator[str]:
         if attempt.outcome != "lost" or attempt.pid in died:
             continue
         call = calls.get((attempt.job_id, attempt.lease_version))
-        if call and (history.may_forget(call.began) or history.may_forget(call.ended)):
-            continue  # the end of it was forgotten
+        if call and (history.may_forget(call.began) or history.may_forget_end(call)):
+            continue
         if call is None or not _could_lose(history, call, float("inf")):
             yield f"nothing explains this loss: {attempt}"
 

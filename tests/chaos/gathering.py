@@ -8,12 +8,13 @@ import psycopg
 
 from . import recording, tables, tasks
 from .arena import Arena
+from .harvest import Harvest
 from .history import Asked, Execution, History, Ledger, Write
 from .sampling import Deaths, Looks
 from .worker import LEASE, RESCUE_EVERY
 
 
-def gather(arena: Arena, looks: Looks, deaths: Deaths) -> History:
+def gather(arena: Arena, looks: Looks, deaths: Deaths, harvest: Harvest | None) -> History:
     """Return the whole history; the workers must have ended or stand still."""
     history = History(LEASE, RESCUE_EVERY, tasks.KINDS)
     facts = list(recording.read(arena.record))
@@ -23,6 +24,9 @@ def gather(arena: Arena, looks: Looks, deaths: Deaths) -> History:
     with arena.admin() as session, session.transaction():
         session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         _read_tables(history, session)
+    if harvest:
+        _add_harvest(history, harvest)
+    history.attempts = [_readable(attempt) for attempt in history.attempts]
     history.sightings, history.overdue = looks.sightings, looks.overdue
     history.troubles = arena.troubles + [trouble for seat in arena.seats for trouble in seat.troubles]
     history.forgotten = arena.forgotten
@@ -33,11 +37,18 @@ def gather(arena: Arena, looks: Looks, deaths: Deaths) -> History:
 
 def _read_tables(history: History, session: psycopg.Connection) -> None:
     history.states = tables.states(session)
-    history.attempts = [_readable(attempt) for attempt in tables.attempts(session)]
+    history.attempts = tables.attempts(session)
     history.orders = tables.orders(session)
     history.effects = tables.effects(session)
     closing, transfers = tables.balances(session)
     history.ledger = Ledger(tables.PEOPLE * tables.OPENING_BALANCE, closing, transfers, 0)
+
+
+def _add_harvest(history: History, harvest: Harvest) -> None:
+    """Add what has been pruned since it was taken."""
+    here = {state.job_id for state in history.states}
+    history.states += [state for job_id, state in harvest.states.items() if job_id not in here]
+    history.attempts += [attempt for (job_id, _), attempt in harvest.attempts.items() if job_id not in here]
 
 
 def _readable(attempt: Any) -> Any:

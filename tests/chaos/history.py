@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 COMMITTED, ROLLED_BACK, UNKNOWN = "committed", "rolled back", "unknown"
 """How a transaction ended, as far as the producer can tell; *unknown*: the reply to its COMMIT never came."""
+SETTLED_WITHIN = 1.0
+"""Seconds in which an outcome is committed while the database answers."""
 RETURNED, RAISED = "returned", "raised"
 
 
@@ -178,6 +180,12 @@ class History:
     ledger: Ledger | None = None
     forgotten: list[tuple[float, float]] = field(default_factory=list)
 
-    def may_forget(self, at: float | None) -> bool:
+    def may_forget(self, at: float) -> bool:
         """True when what was committed at this time may be gone."""
-        return at is not None and any(began <= at <= ended for began, ended in self.forgotten)
+        return any(began <= at <= ended for began, ended in self.forgotten)
+
+    def may_forget_end(self, call: Execution) -> bool:
+        """True when the outcome of a call may be gone: it was committed soon after its end."""
+        return call.ended is not None and any(
+            began - SETTLED_WITHIN <= call.ended <= until for began, until in self.forgotten
+        )

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -20,6 +21,7 @@ from ..processes.worker import environ
 from ..waiting import wait_until
 from . import tables
 from .arena import ROLE, Arena
+from .checker import ENDED
 
 SETTINGS = {"max_connections": 80, "log_lock_waits": "on"}
 PASSWORD = "chaos"
@@ -28,8 +30,13 @@ DISK_KB_PER_JOB = 8
 
 
 @contextmanager
-def arena(seed: int, jobs: int, say: Callable[[str], None]) -> Iterator[Arena]:
-    """Yield an arena with a single server; its files are kept when the run fails, and ``say`` tells where."""
+def arena(
+    seed: int, jobs: int, say: Callable[[str], None], retention: float | None = None
+) -> Iterator[Arena]:
+    """Yield an arena with a single server; its files are kept when the run fails, and ``say`` tells where.
+
+    ``retention``: seconds after which ended jobs are pruned.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(kept_on_error(say))
         own = stack.enter_context(server(SETTINGS, version=major()))
@@ -40,19 +47,20 @@ def arena(seed: int, jobs: int, say: Callable[[str], None]) -> Iterator[Arena]:
         made = Arena(own, url, folder, nursery, seed, say)
         stack.callback(made.close)
         made.disk, made.disk_missing = disk, missing
-        seats(made)
+        seats(made, {} if retention is None else {"retention": dict.fromkeys(ENDED, retention)})
         yield made
 
 
-def seats(made: Arena) -> None:
+def seats(made: Arena, options: dict[str, Any]) -> None:
     """Two workers go straight to the server, one through the proxy, one through PgBouncer if there is one."""
-    made.seat("first", processes=2, threads=4)
-    made.seat("second", processes=1, threads=8)
-    made.seat("proxied", processes=1, threads=4, url=made.through_proxy())
+    tasks = {"TASKS": {"default": {"QUEUES": [], "OPTIONS": options}}}
+    made.seat("first", processes=2, threads=4, **tasks)
+    made.seat("second", processes=1, threads=8, **tasks)
+    made.seat("proxied", processes=1, threads=4, url=made.through_proxy(), **tasks)
     made.pooler_missing = pooler.missing()
     if not made.pooler_missing:
         made.pooler = Pooler(made.url)
-        pooled = {"TASKS": {"default": {"QUEUES": [], "OPTIONS": {"notify": False}}}}
+        pooled = {"TASKS": {"default": {"QUEUES": [], "OPTIONS": {**options, "notify": False}}}}
         made.seat("pooled", processes=1, threads=4, url=made.pooler.url, **pooled)
 
 

@@ -19,10 +19,13 @@ from .arena import Arena
 from .checker import Violation, check
 from .faults import Fault
 from .gathering import gather
+from .growth import SAMPLE_EVERY, Samples, trends, waits
+from .growth import as_text as growth_as_text
+from .harvest import HARVEST_EVERY, Harvest
 from .history import RETURNED, History
 from .measuring import Injected, Load, lines, rate, recoveries
 from .report import as_text, totals
-from .sampling import Deaths, Looks, Repeated
+from .sampling import LOOK_EVERY, SCAN_EVERY, Deaths, Looks, Repeated
 from .schedule import chosen, drawn
 from .worker import Seat
 
@@ -43,6 +46,8 @@ class Plan:
     rate: float = 200.0
     seconds: float = 0.0
     only: list[str] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+    soak: bool = False
 
 
 @dataclass(slots=True)
@@ -60,14 +65,20 @@ Trouble = Callable[["subprocess.Popen[bytes]"], Iterator[Injected]]
 
 def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble | None = None) -> Result:
     """Run on an arena that stands, with its seats not yet taken; ``trouble`` is the schedule if None."""
-    fitting = [fault for fault in chosen(plan.only) if not fault.missing(arena)]
-    skipped = {fault.name: why for fault in chosen(plan.only) if (why := fault.missing(arena))}
+    wanted = [fault for fault in chosen(plan.only) if fault.name not in plan.without]
+    fitting = [fault for fault in wanted if not fault.missing(arena)]
+    skipped = {} if trouble else {fault.name: why for fault in wanted if (why := fault.missing(arena))}
     looks, deaths = Looks(arena.admin), Deaths(arena.seats)
+    harvest, samples = Harvest(arena.admin), Samples(arena.admin, arena.spared)
+    watching = [Repeated("looks", LOOK_EVERY, looks), Repeated("deaths", SCAN_EVERY, deaths)]
+    if plan.soak:
+        watching.append(Repeated("harvest", HARVEST_EVERY, harvest))
+        watching.append(Repeated("samples", SAMPLE_EVERY, samples))
     for seat in arena.seats:
         seat.start(wait=False)
     for seat in arena.seats:
         seat.worker.wait_started(seat.processes)
-    with background(Repeated("looks", 0.5, looks), Repeated("deaths", 0.15, deaths)):
+    with background(*watching):
         with producing(arena, plan) as producer:
             wait_for(2.0)  # the first seconds are not like the others
             began = time.monotonic()
@@ -75,13 +86,18 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
             injected = list(trouble(producer) if trouble else inject(arena, plan, fitting, producer, say))
         say("no more faults; waiting for the end of all jobs")
         problems = finish(arena)
-    looks.forget_session()
-    history = gather(arena, looks, deaths)
+    for watcher in (looks, harvest, samples):
+        watcher.close()
+    history = gather(arena, looks, deaths, harvest if plan.soak else None)
     violations = check(history) + [Violation("faults_can_be_done", problem) for problem in problems]
     load = load_of(history)
     before = rate(load.done, began, began + WARM_UP)
     table, counted = lines(recoveries(load, injected)), totals(history)
+    growth = trends(samples.series | {"wait from commit to start, ms": waits(history)}) if plan.soak else []
+    violations += [Violation("nothing_grows", str(trend)) for trend in growth if not trend.is_flat]
     text = as_text(counted, table, skipped, injected, violations, before)
+    if growth:
+        text = f"{growth_as_text(growth, (time.monotonic() - began) / 60)}\n\n{text}"
     figures = counted | {
         "seed": plan.seed,
         "faults": sum(not fault.error for fault in injected),
@@ -94,6 +110,7 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
             }
             for line in table
         ],
+        "growth": [{name: getattr(trend, name) for name in trend.__slots__} for trend in growth],
         "violations": [str(violation) for violation in violations],
     }
     return Result(text, figures, violations)

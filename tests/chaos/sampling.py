@@ -62,7 +62,7 @@ class Looks:
                 self._session.close()
             self._session = None
 
-    def forget_session(self) -> None:
+    def close(self) -> None:
         """Close the session."""
         if self._session:
             self._session.close()

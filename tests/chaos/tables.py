@@ -1,7 +1,6 @@
 """Tables of the harness beside the queue's, and what is read from all of them."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -12,6 +11,7 @@ from .history import Attempt, Overdue, Sighting, State
 
 ORDERS, EFFECTS, ACCOUNTS, TRANSFERS = "chaos_order", "chaos_effect", "chaos_account", "chaos_transfer"
 PEOPLE, OPENING_BALANCE = 100, 1_000_000
+PORTION = 5000
 CREATE = (
     f"CREATE TABLE {ORDERS} (tag text PRIMARY KEY)",
     f"CREATE TABLE {EFFECTS} (key text PRIMARY KEY, tag text NOT NULL)",
@@ -28,14 +28,18 @@ def create(session: psycopg.Connection) -> None:
         session.execute(statement)
 
 
-def ended(session: psycopg.Connection, after: tuple[float, int]) -> list[tuple[State, float]]:
-    """Return up to 5,000 jobs that ended after ``(time, job id)``, each with its time, in that order."""
+def ended(session: psycopg.Connection, after: tuple[float, int], lag: float) -> list[tuple[State, float]]:
+    """Return jobs that ended after ``(time, job id)`` and over ``lag`` seconds ago, each with its time."""
     rows = session.execute(
-        f"SELECT s.job_id, j.args, s.status, s.attempts, s.attempts_allowed, s.lease_version,"
-        f" extract(epoch FROM s.finished_at)::float8 FROM {sql.STATE} s JOIN {sql.JOB} j ON j.id = s.job_id"
-        f" WHERE s.finished_at IS NOT NULL AND (s.finished_at, s.job_id) > (to_timestamp(%s), %s)"
-        f" ORDER BY s.finished_at, s.job_id LIMIT 5000",
-        after,
+        f"""
+        SELECT s.job_id, j.args, s.status, s.attempts, s.attempts_allowed, s.lease_version,
+               extract(epoch FROM s.finished_at)::numeric
+        FROM {sql.STATE} s JOIN {sql.JOB} j ON j.id = s.job_id
+        WHERE s.finished_at IS NOT NULL AND s.finished_at < clock_timestamp() - make_interval(secs => %s)
+          AND (extract(epoch FROM s.finished_at), s.job_id) > (%s, %s)
+        ORDER BY s.finished_at, s.job_id LIMIT {PORTION}
+        """,
+        [lag, *after],
     )
     return [(State(row[0], _tag(row[1]), *row[2:6]), row[6]) for row in rows]
 
@@ -114,9 +118,3 @@ def pid_of(worker_id: str) -> int:
 def _tag(args: Any) -> str:
     values = json.loads(args) if isinstance(args, str) else args or [""]
     return str(values[0])
-
-
-def batches(values: list[int], size: int = 5000) -> Iterator[list[int]]:
-    """Yield the values in portions."""
-    for begin in range(0, len(values), size):
-        yield values[begin : begin + size]
