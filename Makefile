@@ -1,11 +1,12 @@
 # One-line wrappers of dev.py, for people who type make. PYTHON names the interpreter that runs dev.py.
 PYTHON ?= python3
 
-.PHONY: help demo test lint matrix conformance clients slow browser chaos soak bench
+.PHONY: help demo test lint audit matrix conformance clients slow browser chaos soak bench
 help:    ; @$(PYTHON) dev.py help
 demo:    ; @$(PYTHON) dev.py demo $(if $(filter-out 0,$(SERVE)),--serve) $(ARGS)
 test:    ; @$(PYTHON) dev.py test $(ARGS)
 lint:    ; @$(PYTHON) dev.py lint
+audit:   ; @$(PYTHON) dev.py audit
 matrix:  ; @$(PYTHON) dev.py matrix $(ARGS)
 conformance: ; @$(PYTHON) dev.py conformance $(ARGS)
 clients: ; @$(PYTHON) dev.py clients $(ARGS)

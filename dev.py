@@ -4,6 +4,7 @@
     python3 dev.py demo [--serve]    the shop: orders, workers, a killed worker, a summary
     python3 dev.py test [ARGS]       the test suite; ARGS go to pytest
     python3 dev.py lint              ruff, mypy, pyright and the check for missing migrations
+    python3 dev.py audit             bandit, and pip-audit where its service can be reached
     python3 dev.py matrix [LEG...]   the suite on every supported Django, Python and PostgreSQL
     python3 dev.py conformance       Django's own tests of its Tasks API, on each Django that can run here
     python3 dev.py clients [NAME...] published packages that use a Tasks backend; --all: on every Django

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from devtools.environments import CACHE, ROOT, SetupError, main_directory, say
-from devtools.interpreters import NoInterpreter
+from devtools import audit as security
+from devtools.environments import CACHE, ROOT, SetupError, ensure, main_directory, say
+from devtools.interpreters import NoInterpreter, choose
 from devtools.legs import MATRIX, Leg, environment
 from devtools.running import become, run, summed_up
 from devtools.suites import clients, conformance
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str], usage: str) -> NoReturn:
         "demo": demo,
         "test": test,
         "lint": lint,
+        "audit": audit,
         "matrix": matrix,
         "conformance": conformance,
         "clients": clients,
@@ -116,6 +118,14 @@ def lint(arguments: list[str]) -> int:
         ),
     }
     return summed_up(checks)
+
+
+def audit(arguments: list[str]) -> int:
+    """Look for known dangers, in the package and in what it needs to run; both even if one fails."""
+    python = ensure(CACHE / "audit", choose(), ["audit"], [])
+    return summed_up(
+        {"bandit": lambda: security.bandit(python), "pip-audit": lambda: security.dependencies(python)}
+    )
 
 
 def matrix(arguments: list[str]) -> int:

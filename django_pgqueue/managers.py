@@ -294,7 +294,7 @@ def _promote_followers(job_ids: list[int], connection: Connection) -> list[tuple
     """Make followers ready, under the key of those they followed; all at once, else a few one by one."""
     rows = _try_followers(job_ids, connection)
     if rows is None and len(job_ids) > 1:
-        some = random.sample(job_ids, min(len(job_ids), FOLLOWERS_TRIED))
+        some = random.sample(job_ids, min(len(job_ids), FOLLOWERS_TRIED))  # nosec B311 - any will do
         return [row for job_id in some for row in _try_followers([job_id], connection) or ()]
     return rows or []
 

