@@ -45,7 +45,7 @@ setting_changed.connect(_forget_aliases)
 @lru_cache(maxsize=4096)
 def _import_task(path: str) -> AnyTask:
     module_path, _, name = path.rpartition(".")
-    if not module_path:
+    if not module_path or "" in path.split("."):  # a relative one is relative to nothing
         raise UnknownTask(f"no worker knows this task: {path} is not a dotted path")
     try:
         module = import_module(module_path)

@@ -125,6 +125,27 @@ def test_only_a_sleeping_worker_is_notified_and_only_of_its_own_queues(queue: Qu
     queue.session.execute(f"DELETE FROM {sql.JOB} WHERE queue = 'emails'")
 
 
+def test_what_a_notification_says_is_not_trusted(queue: Queue, start: Workers) -> None:
+    worker = start(*SLEEPY)
+    wait_until(lambda: asleep(queue))
+    later = queue.enqueue(tasks.mark, delay=3600)
+    with queue.session.transaction():
+        for payload in (
+            "",
+            str(later),
+            "*",
+            "tests.processes.tasks.die",
+            "'; DROP TABLE x; --",
+            "\n\t",
+            "ü" * 3000,
+        ):
+            queue.session.execute("SELECT pg_notify(%s, %s)", [sql.CHANNEL, payload])
+            queue.session.execute("SELECT pg_notify(%s, %s)", [sql.RESULTS_CHANNEL, payload])
+    queue.wait(queue.enqueue(tasks.ok), "succeeded", timeout=5.0)
+    assert queue.status(later) == "scheduled"
+    assert worker.events("wakeup_lost") == []
+
+
 def test_without_notifications_the_poll_finds_everything(queue: Queue, start: Workers) -> None:
     start("--no-notify", "--poll", 0.5)
     jobs = [int(tasks.mark.enqueue().id), queue.enqueue(tasks.mark, delay=1)]
