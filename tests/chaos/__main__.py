@@ -14,6 +14,7 @@ from typing import Any
 SHORT_SECONDS = 150.0
 SPARED_FROM = ("kill all workers", "deploy")
 """Faults that leave no worker to watch; a soak goes without them, and spares one worker from the others."""
+LEDGERS = ("atomic", "plain")
 MODES = ("synchronous", "asynchronous")
 
 
@@ -52,6 +53,7 @@ def chosen_run(options: argparse.Namespace) -> tuple[Any, Path]:
         only=options.only,
         without=[*options.without, *(SPARED_FROM if options.soak else ())],
         soak=bool(options.soak),
+        ledger=options.ledger or "",
     )
     if options.failover:
         with failover.arena(plan.seed, options.failover, say) as (arena, pair):
@@ -75,6 +77,7 @@ def parsed() -> argparse.Namespace:
     add("--only", action="append", default=[], metavar="FAULT", help="this fault; may be repeated")
     add("--without", action="append", default=[], metavar="FAULT", help="not this fault")
     add("--soak", type=float, metavar="MINUTES", help="watch for so long what grows")
+    add("--ledger", choices=LEDGERS, help="transfers between accounts, by tasks with or without atomic=True")
     add("--failover", choices=MODES, help="fail over between two servers, and no other fault")
     add("--rounds", type=int, default=4, help="so many times (default 4)")
     add("--keep", action="store_true", help="keep logs and records of a clean run, too")

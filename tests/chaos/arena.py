@@ -36,6 +36,7 @@ class Arena:
     def __init__(
         self, server: Any, url: str, folder: Path, nursery: Nursery, seed: int, say: Callable[[str], None]
     ) -> None:
+        self.environ: dict[str, str] = {}
         self.server, self.url, self.folder, self.nursery, self.say = server, url, folder, nursery, say
         self.random = random.Random(seed)
         self.record = folder / "record"
@@ -61,10 +62,17 @@ class Arena:
         self, name: str, *, processes: int, threads: int, url: str | None = None, **options: Any
     ) -> Seat:
         """Add a place for a worker; options are settings of its project."""
-        environ = {recording.VARIABLE: str(self.record), "PYTHONPATH": ""}
+        self.environ |= {recording.VARIABLE: str(self.record), "PYTHONPATH": ""}
         queues = {"TASKS": {"default": {"QUEUES": []}}}
         seat = Seat(
-            name, url or self.url, processes, threads, self.nursery, self.folder, environ, queues | options
+            name,
+            url or self.url,
+            processes,
+            threads,
+            self.nursery,
+            self.folder,
+            self.environ,
+            queues | options,
         )
         self.seats.append(seat)
         return seat

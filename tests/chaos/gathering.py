@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -26,6 +27,9 @@ def gather(arena: Arena, looks: Looks, deaths: Deaths, harvest: Harvest | None) 
         _read_tables(history, session)
     if harvest:
         _add_harvest(history, harvest)
+    transfers = {asked.tag for asked in history.asked if asked.kind == "transfer"}
+    made = sum(state.status == "succeeded" for state in history.states if state.tag in transfers)
+    history.ledger = replace(history.ledger, asked=made) if history.ledger else None
     history.attempts = [_readable(attempt) for attempt in history.attempts]
     history.sightings, history.overdue = looks.sightings, looks.overdue
     history.troubles = arena.troubles + [trouble for seat in arena.seats for trouble in seat.troubles]
@@ -41,7 +45,7 @@ def _read_tables(history: History, session: psycopg.Connection) -> None:
     history.orders = tables.orders(session)
     history.effects = tables.effects(session)
     closing, transfers = tables.balances(session)
-    history.ledger = Ledger(tables.PEOPLE * tables.OPENING_BALANCE, closing, transfers, 0)
+    history.ledger = Ledger(tables.PEOPLE * tables.OPENING_BALANCE, closing, transfers, asked=0)
 
 
 def _add_harvest(history: History, harvest: Harvest) -> None:

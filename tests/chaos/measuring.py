@@ -91,7 +91,7 @@ def _recovery(load: Load, fault: Injected, faults: Sequence[Injected]) -> Recove
     while seconds < PATIENCE:
         hit = next((o for o in others if o.began < at + WINDOW and o.ended > at), None)
         if hit:
-            at = max(hit.ended, at + STEP)
+            seconds, at = seconds + max(hit.began - at, 0.0), max(hit.ended, at + STEP)
             continue
         share = load.share(at, at + WINDOW)
         if share is not None and share >= SHARE:

@@ -14,7 +14,6 @@ import time
 from contextlib import suppress
 from importlib import import_module
 from itertools import count
-from types import ModuleType
 from typing import Any
 
 import django
@@ -31,6 +30,7 @@ PER_TRANSACTION = (1, 9)
 MANY = 4
 """From so many on the jobs of a transaction are enqueued by one call."""
 ROLLED_BACK_SHARE, SAVEPOINT_SHARE = 0.10, 0.05
+LEDGER = {"transfer": 0.97, "failing": 0.02, "long": 0.01}
 MIX = {
     "plain": 0.62,
     "failing": 0.10,
@@ -49,8 +49,10 @@ class RolledBack(Exception):
 class Producer:
     """Enqueues at a steady rate: ``rate`` committed jobs a second, ``jobs`` in all (0: until told)."""
 
-    def __init__(self, tasks: ModuleType, name: str, rate: float, jobs: int, seed: int) -> None:
-        self.tasks, self.name, self.rate, self.jobs = tasks, name, rate, jobs
+    def __init__(
+        self, tasks: dict[str, Any], mix: dict[str, float], name: str, rate: float, jobs: int, seed: int
+    ) -> None:
+        self.tasks, self.mix, self.name, self.rate, self.jobs = tasks, mix, name, rate, jobs
         self.random = random.Random(seed)
         self.committed = 0
         self.stopping = threading.Event()
@@ -85,7 +87,7 @@ class Producer:
         return len(orders)
 
     def _order(self) -> Order:
-        kind = self.random.choices(list(MIX), list(MIX.values()))[0]
+        kind = self.random.choices(list(self.mix), list(self.mix.values()))[0]
         return f"{self.name}{next(self._numbers)}", kind, self._arguments(kind)
 
     def _arguments(self, kind: str) -> tuple[Any, ...]:
@@ -96,6 +98,7 @@ class Producer:
             "coroutine": (seconds,),
             "store": (seconds * 10,),
             "long": (self.random.uniform(0.3, 1.5),),
+            "transfer": (*self.random.sample(range(1, tables.PEOPLE + 1), 2), self.random.randint(1, 99)),
         }.get(kind, ())
 
     def _place(self, orders: list[Order]) -> None:
@@ -119,9 +122,9 @@ class Producer:
             cursor.execute(f"INSERT INTO {tables.ORDERS} (tag) SELECT unnest(%s::text[])", [tags])
         if len(orders) < MANY:
             for tag, kind, arguments in orders:
-                getattr(self.tasks, kind).enqueue(tag, *arguments)
+                self.tasks[kind].enqueue(tag, *arguments)
         else:
-            enqueue_many(getattr(self.tasks, kind).bind(tag, *args) for tag, kind, args in orders)
+            enqueue_many(self.tasks[kind].bind(tag, *args) for tag, kind, args in orders)
 
 
 def main() -> None:
@@ -131,10 +134,14 @@ def main() -> None:
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--jobs", type=int, default=0)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--ledger", action="store_true")
     options = parser.parse_args()
     django.setup()
-    tasks = import_module("tests.chaos.tasks")  # tasks ask for the settings
-    producer = Producer(tasks, options.name, options.rate, options.jobs, options.seed)
+    tasks = vars(import_module("tests.chaos.tasks"))  # tasks ask for the settings
+    if options.ledger:
+        tasks |= vars(import_module("tests.chaos.ledger"))
+    mix = LEDGER if options.ledger else MIX
+    producer = Producer(tasks, mix, options.name, options.rate, options.jobs, options.seed)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: producer.stopping.set())
     producer.run()

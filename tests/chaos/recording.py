@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "CHAOS_RECORD"
+LEDGER = "CHAOS_LEDGER"
+"""Tells the processes of a run how transfers are made; see ``ledger``."""
 BEGAN, ENDED, DIES, WROTE, ASKED = "began", "ended", "dies", "wrote", "asked"
 
 _files: dict[int, int] = {}

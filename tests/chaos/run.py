@@ -48,6 +48,7 @@ class Plan:
     only: list[str] = field(default_factory=list)
     without: list[str] = field(default_factory=list)
     soak: bool = False
+    ledger: str = ""
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
     if plan.soak:
         watching.append(Repeated("harvest", HARVEST_EVERY, harvest))
         watching.append(Repeated("samples", SAMPLE_EVERY, samples))
+    arena.environ[recording.LEDGER] = plan.ledger
     for seat in arena.seats:
         seat.start(wait=False)
     for seat in arena.seats:
@@ -133,7 +135,8 @@ def load_of(history: History) -> Load:
 def producing(arena: Arena, plan: Plan) -> Iterator["subprocess.Popen[bytes]"]:
     """Have a process enqueue all the while."""
     words = ["--name", "p", "--rate", str(plan.rate), "--jobs", str(plan.jobs), "--seed", str(plan.seed)]
-    env = environ(arena.url) | {recording.VARIABLE: str(arena.record)}
+    words += ["--ledger"] if plan.ledger else []
+    env = environ(arena.url) | {recording.VARIABLE: str(arena.record), recording.LEDGER: plan.ledger}
     with (arena.folder / "producer.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.producer", *words], env=env, cwd=ROOT, stdout=log, stderr=log

@@ -74,7 +74,8 @@ def orders(session: psycopg.Connection) -> set[str]:
 
 def effects(session: psycopg.Connection) -> dict[str, int]:
     """Return how often each tag had its effect."""
-    return dict(session.execute(f"SELECT tag, count(*) FROM {EFFECTS} GROUP BY tag").fetchall())
+    counts = (f"SELECT tag, count(*) FROM {table} GROUP BY tag" for table in (EFFECTS, TRANSFERS))
+    return dict(session.execute(" UNION ALL ".join(counts)).fetchall())
 
 
 def sightings(session: psycopg.Connection, at: float, limit: int = 200) -> list[Sighting]:

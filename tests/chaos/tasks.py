@@ -23,7 +23,12 @@ from django_pgqueue.execution import JobContext
 from . import recording, tables
 from .history import RAISED, RETURNED, Kind
 
-PATIENT = {"takes_context": True, "max_attempts": 100, "backoff": Backoff(base=0.05, cap=0.5)}
+PATIENT = {
+    "takes_context": True,
+    "max_attempts": 100,
+    "backoff": Backoff(base=0.05, cap=0.5),
+    "timeout": 15.0,  # a connection of the task itself may be one that a firewall has forgotten
+}
 DOOMED_ATTEMPTS = 3
 KINDS = {
     "plain": Kind(),
@@ -36,6 +41,7 @@ KINDS = {
     "gil": Kind(),
     "memory": Kind(),
     "probe": Kind(),
+    "transfer": Kind(has_effect=True),
 }
 
 
