@@ -1,6 +1,7 @@
 """The verbs: one method for each statement in ``sql``, in the order of a job's life.
 
-Those on jobs that a worker holds, between claim and cancel, are in ``holding``.
+Those on jobs that a worker holds, between claim and cancel, are in ``holding``, the rarer ones of operators in
+``repairing``.
 
 Nothing else in the package runs these statements.  A verb runs on the connection it is given (a
 Django connection or a psycopg one), in whatever transaction that connection has; without one it
@@ -20,7 +21,7 @@ from django.db import DatabaseError, IntegrityError
 
 from . import sql
 from .exceptions import QueueError
-from .holding import HeldJobs
+from .listing import JobLists
 from .querying import ROWS_PER_STATEMENT, Connection, array, chunks, plain_ids, run, savepoint
 from .records import (
     HEAD,
@@ -30,8 +31,11 @@ from .records import (
     Enqueued,
     NewJob,
     PastAttempt,
+    Pruned,
     RetryReport,
 )
+from .repairing import RepairedJobs
+from .retention import Rule
 
 TRIES = 5
 """How often an insert is tried whose unique key is taken at the insert and free at the look."""
@@ -56,7 +60,7 @@ class PromoteMark(NamedTuple):
 PROMOTE_HEAD = PromoteMark("-infinity", 0)
 
 
-class JobManager(HeldJobs):
+class JobManager(RepairedJobs, JobLists):
     """``Job.objects``: the only way in which jobs change."""
 
     # --- enqueue
@@ -261,6 +265,33 @@ class JobManager(HeldJobs):
         }
         rows = run(connection or self._write_connection(), sql.PRUNE, params)
         return sorted(rows, key=lambda row: (row[1], row[0]))
+
+    def prune_by(
+        self, rule: Rule, *, limit: int, after: tuple[Any, int] | None = None, connection: Connection = None
+    ) -> Pruned:
+        """Delete up to ``limit`` jobs that a rule of retention is about; see ``Pruned`` for how to go on.
+
+        For a rule of some queues, ten times as many ended jobs are looked at, at most.
+        """
+        if rule.is_general:
+            rows = self.prune(rule.status, age=rule.age, limit=limit, after=after, connection=connection)
+            return Pruned(len(rows), (rows[-1][1], rows[-1][0]) if rows else after, len(rows) == limit)
+        finished_at, job_id = after or ("-infinity", 0)
+        params = {
+            "status": rule.status,
+            "age": rule.age,
+            "queues": list(rule.but_not if rule.queues is None else rule.queues),
+            "named": rule.queues is not None,
+            "limit": limit,
+            "look": 10 * limit,
+            "after_finished_at": finished_at,
+            "after_job_id": job_id,
+        }
+        rows = run(connection or self._write_connection(), sql.PRUNE_QUEUES, params)
+        if not rows:
+            return Pruned(0, after, False)
+        deleted, finished_at, job_id, goes_on = rows[0]
+        return Pruned(deleted, (finished_at, job_id), goes_on)
 
     # --- tests of projects
 

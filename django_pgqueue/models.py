@@ -13,6 +13,8 @@ from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from . import conf
+from .bulk import BulkBatch as BulkBatch
+from .bulk import BulkOperation as BulkOperation
 from .fields import JSONTextField
 from .guarded import GuardedManager, GuardedModel
 from .managers import JobManager
@@ -88,6 +90,9 @@ class Job(GuardedModel):
             ("retry_job", "Can retry dead and cancelled jobs"),
             ("cancel_job", "Can cancel jobs"),
             ("run_job", "Can run scheduled jobs now"),
+            ("discard_job", "Can discard dead and cancelled jobs"),
+            ("move_job", "Can change the queue and the priority of waiting jobs"),
+            ("rerun_job", "Can run a job again with other arguments"),
         ]
         indexes = [
             models.Index(F("task_path"), F("id"), name="pgqueue_job_task"),
@@ -101,6 +106,16 @@ class Job(GuardedModel):
 
     def __str__(self) -> str:
         return f"{self.task_path} #{self.pk}"
+
+
+class DeadJob(Job):
+    """The dead jobs, for the admin's page of causes; no table of its own."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("dead job")
+        verbose_name_plural = _("dead jobs by cause")
+        default_permissions = ()
 
 
 _OWNED = Q(
@@ -145,6 +160,8 @@ class JobState(GuardedModel):
     cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True, blank=True)
     unique_key = models.CharField(_("unique key"), max_length=conf.MAX_UNIQUE_KEY, null=True, blank=True)
     progress = JSONTextField(_("progress"), null=True, blank=True)
+    # Of dead jobs only; see sql.causes.
+    cause = models.CharField(_("cause"), max_length=conf.MAX_CAUSE, null=True, blank=True)
 
     objects = GuardedManager()
 
@@ -171,6 +188,13 @@ class JobState(GuardedModel):
                 F("job"),
                 name="pgqueue_state_ended",
                 condition=Q(finished_at__isnull=False),
+            ),
+            models.Index(
+                F("cause"),
+                F("finished_at"),
+                F("job"),
+                name="pgqueue_state_cause",
+                condition=Q(status=DEAD),
             ),
         ]
         constraints = [

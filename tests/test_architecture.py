@@ -21,12 +21,13 @@ LAYERS = {
     **dict.fromkeys(
         ("states", "exceptions", "retries", "conf", "storable", "errors_as_text", "records", "events"), 0
     ),
-    **dict.fromkeys(("fields", "compat", "signatures", "guarded", "histograms"), 0),
+    **dict.fromkeys(("fields", "compat", "signatures", "guarded", "histograms", "selecting"), 0),
     # 1: what is said to the database, to the settings and to the callers
     **dict.fromkeys(("sql", "querying", "checks", "tasks", "task_options", "announcements", "routers"), 1),
     # 2: the verbs, the questions, and the queue's own connections
     **dict.fromkeys(("managers", "holding", "readings", "connections"), 2),
     **dict.fromkeys(("rollups", "depths", "pauses", "registry"), 2),
+    **dict.fromkeys(("bulk", "listing", "repairing"), 2),
     **dict.fromkeys(("models", "operating", "waiting"), 3),
     # 4: from calls to rows and back
     **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
@@ -42,11 +43,15 @@ SAYS_SQL = {"sql", "importing"}
 """The statements of the queue, and those about the table that jobs are taken over from."""
 ASKS_SQL = {
     *("managers", "holding", "readings", "rollups", "depths", "pauses", "registry"),
+    *("bulk", "listing", "repairing"),
     *("connections", "waiting", "wakeups", "worker.sleepers", "worker.engine"),
     *("enqueueing", "testing.enqueued", "testing.workers"),
 }
 """Modules that may use ``sql``: the verbs and readings; those that set, listen, sleep and notify; the others
 need a constant or an end of sessions. None of these but the verbs changes a job."""
+
+VERBS = {"managers", "holding", "repairing"}
+"""The modules with the verbs: nothing else may use a statement that changes a job."""
 
 SMALL_STATEMENTS = {
     ("connections", "SET ROLE {}"),
@@ -237,7 +242,7 @@ def test_statements_that_change_jobs_are_used_by_the_verbs_only() -> None:
         for node in ast.walk(tree_of(path_of(module)))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sql"
     }
-    assert {module for module, name in used if name in changing} == {"managers", "holding"}
+    assert {module for module, name in used if name in changing} == VERBS
     public = {name for name in changing if not name.startswith("_")}
     assert public - {name for _, name in used} == set(), "statements that nobody uses"
 

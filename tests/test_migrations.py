@@ -22,7 +22,10 @@ MIGRATIONS = Path(django_pgqueue.__file__).parent / "migrations"
 # indexes CONCURRENTLY, constraints NOT VALID first, columns that are NULL or have a constant default; and to
 # be repeatable after a broken run.
 INITIAL = {"0001_initial"}
-SAFE_ON_A_LIVE_TABLE = {"0002_operating", "0003_attempt_recorded"}
+SAFE_ON_A_LIVE_TABLE = {
+    *("0002_operating", "0003_attempt_recorded"),
+    *("0004_bulk_operations_and_causes", "0005_index_of_causes"),
+}
 
 
 def test_every_migration_after_the_first_is_known_to_be_safe_on_a_live_table() -> None:

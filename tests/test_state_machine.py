@@ -134,6 +134,10 @@ def _replace(**values: Any) -> Callable[[Fence], bool]:
     return act
 
 
+def _moves(act: Callable[[int], list[Any]]) -> Callable[[Fence], bool]:
+    return lambda fence: [row.job_id for row in act(fence.job_id)] == [fence.job_id]
+
+
 def _prune(age: float) -> Callable[[Fence], bool]:
     def act(fence: Fence) -> bool:
         return [
@@ -163,6 +167,9 @@ FORMS: dict[str, Callable[[Fence], bool]] = {
     "cancel": _cancel,
     "cancel, worker agrees": _settle("cancel_held"),
     "retry": _retry,
+    "move": _moves(lambda job_id: Job.objects.move([job_id], "elsewhere")),
+    "reprioritise": _moves(lambda job_id: Job.objects.reprioritise([job_id], 7)),
+    "discard": lambda fence: Job.objects.discard([fence.job_id]) == [fence.job_id],
     "prune": _prune(age=0.0),
     "prune, young": _prune(age=HOUR),
 }
@@ -200,14 +207,19 @@ OTHERS = {
     ("cancel", READY): CANCELLED,
     ("retry", DEAD): READY,
     ("retry", CANCELLED): READY,
+    ("move", SCHEDULED): SCHEDULED,
+    ("move", READY): READY,
+    ("reprioritise", SCHEDULED): SCHEDULED,
+    ("reprioritise", READY): READY,
+    ("discard", DEAD): None,
+    ("discard", CANCELLED): None,
     ("prune", SUCCEEDED): None,
     ("prune", DEAD): None,
     ("prune", CANCELLED): None,
 }
 ONLY_WHEN_DUE = {"promote"}
+CHANGING_THE_JOB = ("replace", "move", "reprioritise")
 REFUSED = "refused"
-
-
 def expected(form: str, before: Situation) -> tuple[str | None, str | None]:
     """Return the job's next status and the outcome that is written; ``REFUSED`` for no change."""
     if before.status == RUNNING:
@@ -235,7 +247,8 @@ def test_verb_on_state(form: str, before: Situation) -> None:
     else:
         assert said_so
         assert status_of(fence.job_id) == target
-        _assert_one_step(rows, rows_of(fence.job_id), outcome, replaced=form.startswith("replace"))
+        replaced = form.startswith(CHANGING_THE_JOB)
+        _assert_one_step(rows, rows_of(fence.job_id), outcome, replaced=replaced)
         assert_invariants()
 
 

@@ -1,11 +1,12 @@
-"""The filters of the list: by state, queue, task, and two ranges of time.
+"""The filters of the list: by state, queue, task, cause, and two ranges of time.
 
-Each is served by an index, and their choices come from settings and index probes, never from a
-DISTINCT over the table.  A value that makes no sense finds nothing: it never widens the list, on
-which somebody may press "retry all".
+Each narrows a ``JobFilter``; which index answers it is that one's matter.  Their choices come from settings
+and index probes, never from a DISTINCT over the table.  A value that makes no sense finds nothing: it never
+widens the list, on which somebody may press "retry all".
 """
 
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any
 
@@ -18,17 +19,17 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from rangefilter.filters import DateTimeRangeFilterBuilder
 
-from django_pgqueue import states
 from django_pgqueue.backend import PgQueueBackend
 from django_pgqueue.compat import task_backends
 from django_pgqueue.models import Job, Status
 from django_pgqueue.readings import COUNT_LIMIT
+from django_pgqueue.selecting import JobFilter
 
-from . import wording
+from . import describing, wording
 from .breaking import breakable
 
-ENDED = sorted(states.ENDED)
-ENDED_LAST_FIRST = ("-state__finished_at", "-pk")
+PLACE_VARS = ("after", "before")
+"""Parameters that say where in the list one is; another filter begins at its first page."""
 ID_DISORDER = timedelta(minutes=1)
 """How far the order of ids and the order of times may differ: concurrent enqueues, a clock put right."""
 
@@ -46,7 +47,6 @@ class ChoiceFilter(admin.SimpleListFilter):
     """A list of links; long lists scroll inside their box."""
 
     template = "admin/django_pgqueue/job/filter.html"
-    condition = ""
 
     def values(self, request: HttpRequest) -> list[str]:
         """Return the values to choose from."""
@@ -59,13 +59,19 @@ class ChoiceFilter(admin.SimpleListFilter):
         return [(value, value) for value in sorted(values)]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Narrow the list to the chosen value."""
+        """Return the query set as it is: the list asks by its ``JobFilter``."""
+        return queryset
+
+    def narrow(self, asked: JobFilter) -> JobFilter:
+        """Return what is asked for, narrowed to the chosen value."""
         value = self.value()
         if value is None:
-            return queryset
-        if "\x00" in value:
-            return queryset.none()
-        return queryset.filter(**{self.condition: value})
+            return asked
+        return replace(asked, nothing=True) if "\x00" in value else self.chosen(asked, value)
+
+    def chosen(self, asked: JobFilter, value: str) -> JobFilter:
+        """Return what is asked for, narrowed to this value."""
+        raise NotImplementedError
 
 
 class StatusFilter(ChoiceFilter):
@@ -79,22 +85,9 @@ class StatusFilter(ChoiceFilter):
         counts = Job.objects.status_counts()
         return [(value, f"{label} ({_counted(counts[value])})") for value, label in Status.choices]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Narrow the list to one state, in words that the partial indexes understand."""
-        value = self.value()
-        if value is None:
-            return queryset
-        if value not in states.STATUSES:
-            return queryset.none()
-        if value in states.ENDED:
-            queryset = queryset.filter(state__finished_at__isnull=False)
-        return queryset.filter(state__status=value)
-
-    def order(self) -> tuple[str, ...]:
-        """Return the order that the index of the chosen state has; empty for the list's own."""
-        if self.value() in states.ENDED:
-            return ENDED_LAST_FIRST
-        return ("state__run_at", "pk") if self.value() == states.SCHEDULED else ()
+    def chosen(self, asked: JobFilter, value: str) -> JobFilter:
+        """Narrow to one state."""
+        return replace(asked, status=value)
 
 
 class QueueFilter(ChoiceFilter):
@@ -102,12 +95,40 @@ class QueueFilter(ChoiceFilter):
 
     title = _("queue")
     parameter_name = "queue"
-    condition = "queue"
 
     def values(self, request: HttpRequest) -> list[str]:
         """Return the names of the queues."""
-        declared = (backend.queues for backend in _backends() if isinstance(backend, PgQueueBackend))
-        return [*Job.objects.ready_queues(), *(name for queues in declared for name in queues)]
+        return queue_names()
+
+    def chosen(self, asked: JobFilter, value: str) -> JobFilter:
+        """Narrow to one queue."""
+        return replace(asked, queue=value)
+
+
+def queue_names() -> list[str]:
+    """Return the names of the queues of the settings and of those that hold ready jobs, in order."""
+    declared = (backend.queues for backend in _backends() if isinstance(backend, PgQueueBackend))
+    return sorted({*Job.objects.ready_queues(), *(name for queues in declared for name in queues)})
+
+
+class CauseFilter(ChoiceFilter):
+    """By the cause of death: chosen on the page of causes, shown here while it is."""
+
+    title = _("cause")
+    parameter_name = "cause"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Return the chosen cause alone, told by its latest job."""
+        value = self.value()
+        return [(value, wording.visible(describing.cause(value)))] if value else []
+
+    def has_output(self) -> bool:
+        """Return True: the value counts as a filter even where nothing is there to choose from."""
+        return bool(self.value())
+
+    def chosen(self, asked: JobFilter, value: str) -> JobFilter:
+        """Narrow to dead jobs of one cause."""
+        return replace(asked, cause=value)
 
 
 class TaskFilter(ChoiceFilter):
@@ -115,7 +136,6 @@ class TaskFilter(ChoiceFilter):
 
     title = _("task")
     parameter_name = "task"
-    condition = "task_path"
 
     def values(self, request: HttpRequest) -> list[str]:
         """Return the paths of the tasks."""
@@ -124,6 +144,10 @@ class TaskFilter(ChoiceFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """Return the choices, whose labels may break as names do."""
         return [(value, breakable(value)) for value, _label in super().lookups(request, model_admin)]
+
+    def chosen(self, asked: JobFilter, value: str) -> JobFilter:
+        """Narrow to one task."""
+        return replace(asked, task_paths=(value,))
 
 
 def _backends() -> list[Any]:
@@ -165,26 +189,26 @@ class TimeRange(DateTimeRangeFilterBuilder()):  # type: ignore[misc]  # made at 
     )
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
-        """Narrow the list to the range; a range that cannot be read finds nothing and says why."""
-        if not self.used_parameters:
-            return queryset
-        if not self.form.is_valid():
-            return queryset.none()
-        given = self.form.cleaned_data
-        first, last = given[self.lookup_kwarg_gte], given[self.lookup_kwarg_lte]
-        if first is not None:
-            queryset = queryset.filter(**{f"{self.field_path}__gte": first})
-        if last is not None:
-            queryset = queryset.filter(**{f"{self.field_path}__lte": last})
-        return self.narrow(queryset, first, last)
+        """Return the query set as it is: the list asks by its ``JobFilter``."""
+        return queryset
 
-    def narrow(self, queryset: QuerySet[Job], first: datetime | None, last: datetime | None) -> QuerySet[Job]:
-        """Add what lets an index serve the range."""
+    def narrow(self, asked: JobFilter) -> JobFilter:
+        """Narrow to the range; a range that cannot be read finds nothing and says why."""
+        if not self.used_parameters:
+            return asked
+        if not self.form.is_valid():
+            return replace(asked, nothing=True)
+        given = self.form.cleaned_data
+        first, last = (_aware(given[name]) for name in (self.lookup_kwarg_gte, self.lookup_kwarg_lte))
+        return asked if first is None and last is None else self.between(asked, first, last)
+
+    def between(self, asked: JobFilter, first: datetime | None, last: datetime | None) -> JobFilter:
+        """Return what is asked for, narrowed to the time between two moments."""
         raise NotImplementedError
 
     def choices(self, changelist: Any) -> Generator[dict[str, Any]]:
         """Yield what the template shows: the rest of the query, a way out, and shortcuts."""
-        mine = {*self.expected_parameters(), PAGE_VAR, ERROR_FLAG}
+        mine = {*self.expected_parameters(), PAGE_VAR, ERROR_FLAG, *PLACE_VARS}
         others = [
             (name, value) for name, values in self.request.GET.lists() for value in values if name not in mine
         ]
@@ -216,16 +240,22 @@ class EnqueuedFilter(TimeRange):
 
     default_title = _("time of enqueueing")
 
-    def narrow(self, queryset: QuerySet[Job], first: datetime | None, last: datetime | None) -> QuerySet[Job]:
+    def between(self, asked: JobFilter, first: datetime | None, last: datetime | None) -> JobFilter:
         """Bound the ids too, so that the list stays a walk along the primary key."""
-        try:
-            if first is not None:
-                queryset = queryset.filter(pk__gte=Job.objects.first_id_at(first - ID_DISORDER))
-            if last is not None:
-                queryset = queryset.filter(pk__lt=Job.objects.first_id_at(last + ID_DISORDER))
-        except OverflowError:
-            return queryset  # at an end of the calendar the times themselves are bound enough
-        return queryset
+        return enqueued_between(asked, first, last)
+
+
+def enqueued_between(asked: JobFilter, first: datetime | None, last: datetime | None) -> JobFilter:
+    """Return what is asked for, narrowed to jobs enqueued between two moments."""
+    asked = replace(asked, enqueued_from=first, enqueued_to=last)
+    try:
+        if first is not None:
+            asked = replace(asked, first_id=Job.objects.first_id_at(first - ID_DISORDER))
+        if last is not None:
+            asked = replace(asked, end_id=Job.objects.first_id_at(last + ID_DISORDER))
+    except OverflowError:
+        return asked  # at an end of the calendar the times themselves are bound enough
+    return asked
 
 
 class FinishedFilter(TimeRange):
@@ -233,14 +263,10 @@ class FinishedFilter(TimeRange):
 
     default_title = _("time of ending")
 
-    def narrow(self, queryset: QuerySet[Job], first: datetime | None, last: datetime | None) -> QuerySet[Job]:
-        """Name the states that end, which lead the index."""
-        return queryset.filter(state__status__in=ENDED)
+    def between(self, asked: JobFilter, first: datetime | None, last: datetime | None) -> JobFilter:
+        """Bound the time of the end, by which the index of ended jobs goes."""
+        return replace(asked, finished_from=first, finished_to=last)
 
-    def order(self) -> tuple[str, ...]:
-        """Return the index's order while a range is chosen."""
-        return ENDED_LAST_FIRST if self.used_parameters else ()
 
-    def parts(self, queryset: QuerySet[Job]) -> list[QuerySet[Job]]:
-        """Return the list in a part for each state that ends: the index has each of them in order."""
-        return [queryset.filter(state__status=status) for status in ENDED] if self.used_parameters else []
+def _aware(moment: datetime | None) -> datetime | None:
+    return timezone.make_aware(moment) if moment is not None and timezone.is_naive(moment) else moment

@@ -1,42 +1,45 @@
-"""The ModelAdmin of jobs: puts the rooms of this package together."""
+"""The ModelAdmin of jobs: the list and its actions; the page of one job is in ``jobpage``."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin import helpers
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_pgqueue.models import Job
+from django_pgqueue.selecting import JobFilter
 
-from . import page, telling, wording
-from .breaking import breakable
+from . import bulk, page, telling
 from .changelist import JobChangeList
 from .columns import COLUMNS, task
-from .confirmation import CONFIRMED, confirmation_page, eligible, hidden_of_action
-from .filters import EnqueuedFilter, FinishedFilter, QueueFilter, StatusFilter, TaskFilter, task_paths
-from .paginator import BoundedPaginator
-from .repairs import CANCEL, MOST_AT_ONCE, REPAIRS, RETRY, RUN_NOW, Repair, carry_out
+from .confirmation import CONFIRMED, ask_about, ask_about_all, hidden_of_action
+from .filters import (
+    PLACE_VARS,
+    CauseFilter,
+    EnqueuedFilter,
+    FinishedFilter,
+    QueueFilter,
+    StatusFilter,
+    TaskFilter,
+    task_paths,
+)
+from .jobpage import JobPage
+from .repairs import CANCEL, DISCARD, RETRY, RUN_NOW, Repair, carry_out
+from .rights import may
 
 MAX_ID = 2**63 - 1
 
 
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin[Job]
-else:  # not generic at run time
-    _ModelAdmin = admin.ModelAdmin
-
-
 @admin.register(Job)
-class JobAdmin(_ModelAdmin):
-    """Jobs to look at; to change only through Retry, Cancel and Run now."""
+class JobAdmin(JobPage):
+    """Jobs to look at; to change only through the verbs of operators."""
 
     list_display = COLUMNS
     list_display_links = ("id", task)
@@ -44,17 +47,17 @@ class JobAdmin(_ModelAdmin):
         StatusFilter,
         QueueFilter,
         TaskFilter,
+        CauseFilter,
         ("enqueued_at", EnqueuedFilter),
         ("state__finished_at", FinishedFilter),
     )
-    actions = ("retry_selected", "run_selected_now", "cancel_selected")
-    search_fields = ("id",)  # shows the box; get_search_results() is the search
+    actions = ("retry_selected", "run_selected_now", "cancel_selected", "discard_selected")
+    search_fields = ("id",)  # shows the box; search() is the search
     search_help_text = gettext_lazy("The number of a job, or any part of a task’s path.")
     ordering = ("-id",)
     sortable_by = ("id",)
     list_per_page = 50
     list_max_show_all = 50
-    paginator = BoundedPaginator
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
 
@@ -77,24 +80,19 @@ class JobAdmin(_ModelAdmin):
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may retry jobs."""
-        return self._may(request, RETRY)
+        return may(request, RETRY)
 
     def has_cancel_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may cancel jobs."""
-        return self._may(request, CANCEL)
+        return may(request, CANCEL)
 
     def has_run_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may run scheduled jobs now."""
-        return self._may(request, RUN_NOW)
+        return may(request, RUN_NOW)
 
-    def _gone(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        admin: Any = self  # Django's stubs leave this method out
-        answer: HttpResponse = admin._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-        return answer
-
-    def _may(self, request: HttpRequest, repair: Repair) -> bool:
-        user: Any = request.user  # whatever model the project has for it
-        return self.has_view_permission(request) and bool(user.has_perm(repair.codename))
+    def has_discard_permission(self, request: HttpRequest) -> bool:
+        """Return whether the user may discard dead and cancelled jobs."""
+        return may(request, DISCARD)
 
     # --- the list
 
@@ -109,29 +107,40 @@ class JobAdmin(_ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         """Allow the parameters of the filters and nothing else: ``?args__contains=`` would read every row."""
-        filters = {StatusFilter.parameter_name, QueueFilter.parameter_name, TaskFilter.parameter_name}
+        filters = {each.parameter_name for each in (StatusFilter, QueueFilter, TaskFilter, CauseFilter)}
         ranges = ("enqueued_at__range__", "state__finished_at__range__")
-        return lookup in filters or lookup.startswith(ranges)
+        return lookup in filters or lookup.startswith(ranges) or lookup in PLACE_VARS
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Job], search_term: str
-    ) -> tuple[QuerySet[Job], bool]:
-        """Find a job by its exact number, or jobs by a part of their task's path."""
-        term = search_term.strip()
+    def action_checkbox(self, obj: Job) -> SafeString:
+        """Return the box that ticks a job; Django's own renders a template for each row."""
+        return format_html(
+            '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
+            helpers.ACTION_CHECKBOX_NAME,
+            obj.pk,
+            _("Select job %d") % obj.pk,
+        )
+
+    def search(self, request: HttpRequest, asked: JobFilter, text: str, is_broken: bool) -> JobFilter:
+        """Narrow to a job by its exact number, or to jobs by a part of their task's path."""
+        term = text.strip()
+        if is_broken:  # the form refused it, and Django would ignore it
+            return replace(asked, nothing=True)
         if not term:
-            return queryset, False
+            return asked
         if term.isascii() and term.isdecimal():
-            return (
-                queryset.filter(pk=int(term)) if len(term) < 20 and int(term) <= MAX_ID else queryset.none()
-            ), False
-        found = [task_path for task_path in task_paths(request) if term.casefold() in task_path.casefold()]
-        return (queryset.filter(task_path__in=found) if found else queryset.none()), False
+            if len(term) > 19 or int(term) >= MAX_ID:
+                return replace(asked, nothing=True)
+            return replace(asked, first_id=int(term), end_id=int(term) + 1)
+        found = tuple(path for path in task_paths(request) if term.casefold() in path.casefold())
+        if asked.task_paths is not None:
+            found = tuple(path for path in found if path in asked.task_paths)
+        return replace(asked, task_paths=found, nothing=asked.nothing or not found)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Show the list; refuse an action that the user may not take, instead of ignoring it."""
         if request.method == "POST":
-            asked = [_ACTIONS[action] for action in request.POST.getlist("action") if action in _ACTIONS]
-            if not all(self._may(request, repair) for repair in asked):
+            wanted = [_ACTIONS[action] for action in request.POST.getlist("action") if action in _ACTIONS]
+            if not all(may(request, repair) for repair in wanted):
                 raise PermissionDenied
         return super().changelist_view(request, {"title": _("Jobs"), **(extra_context or {})})
 
@@ -140,143 +149,48 @@ class JobAdmin(_ModelAdmin):
     @admin.action(permissions=["retry"], description=RETRY.label_many)
     def retry_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Retry the selected jobs."""
-        return self._act(request, queryset, "retry_selected")
+        return self._act(request, "retry_selected")
 
     @admin.action(permissions=["run"], description=RUN_NOW.label_many)
     def run_selected_now(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Run the selected scheduled jobs now."""
-        return self._act(request, queryset, "run_selected_now")
+        return self._act(request, "run_selected_now")
 
     @admin.action(permissions=["cancel"], description=CANCEL.label_many)
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
         """Cancel the selected jobs."""
-        return self._act(request, queryset, "cancel_selected")
+        return self._act(request, "cancel_selected")
 
-    def _act(self, request: HttpRequest, queryset: QuerySet[Job], action: str) -> HttpResponse | None:
+    @admin.action(permissions=["discard"], description=DISCARD.label_many)
+    def discard_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Discard the selected dead and cancelled jobs."""
+        return self._act(request, "discard_selected")
+
+    def _act(self, request: HttpRequest, action: str) -> HttpResponse | None:
         repair = _ACTIONS[action]
-        across = request.POST.get("select_across") == "1"
-        if (across or repair.asks_first) and CONFIRMED not in request.POST:
-            hidden = hidden_of_action(request, action)
-            return confirmation_page(
-                request, self, repair, queryset, hidden=hidden, back=request.get_full_path()
-            )
-        if across:
-            job_ids = sorted(eligible(repair, queryset).values_list("pk", flat=True)[:MOST_AT_ONCE])
-        else:
-            # Not what the filters leave of them: jobs that changed since the page was shown are counted too.
-            job_ids = [int(pk) for pk in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)]
-        self._carry_out(request, repair, job_ids)
+        hidden, back = hidden_of_action(request, action), request.get_full_path()
+        if request.POST.get("select_across") == "1":
+            asked = self.get_changelist_instance(request).asked  # type: ignore[attr-defined]  # of our own class
+            if CONFIRMED not in request.POST:
+                return ask_about_all(request, self, repair, asked, hidden=hidden, back=back)
+            return bulk.start(request, self, repair, asked)
+        # Not what the filters leave of them: jobs that changed since the page was shown are counted too.
+        job_ids = [int(pk) for pk in request.POST.getlist(helpers.ACTION_CHECKBOX_NAME)]
+        if repair.asks_first and CONFIRMED not in request.POST:
+            return ask_about(request, self, repair, job_ids, hidden=hidden, back=back)
+        self.carry_out(request, repair, job_ids)
         return None
 
-    def _carry_out(self, request: HttpRequest, repair: Repair, job_ids: list[int]) -> None:
+    def carry_out(self, request: HttpRequest, repair: Repair, job_ids: list[int]) -> None:
+        """Do it to these jobs, and tell what became of them."""
         counts = carry_out(repair, job_ids, user_id=request.user.pk)
         level = messages.SUCCESS if telling.succeeded(counts) else messages.WARNING
         self.message_user(request, telling.told(counts), level)
-
-    # --- the page of one job
-
-    def get_urls(self) -> list[URLPattern]:
-        """Add the addresses of the buttons."""
-
-        buttons = [
-            path(
-                f"<path:object_id>/{repair.name}/",
-                self.admin_site.admin_view(self.repair_view),
-                {"repair": repair},
-                name=_url_name(repair),
-            )
-            for repair in REPAIRS
-        ]
-        return [*buttons, *super().get_urls()]
-
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        """Show one job: where it stands, what happened, what was asked.  Nothing on it can be edited."""
-        if request.method not in ("GET", "HEAD") or not self.has_view_permission(request):
-            raise PermissionDenied
-        job: Any = self.get_object(request, unquote(object_id))
-        if job is None:
-            return self._gone(request, object_id)
-        request.current_app = self.admin_site.name
-        return TemplateResponse(
-            request,
-            "admin/django_pgqueue/job/change_form.html",
-            {**self._page_context(request, job), **(extra_context or {})},
-        )
-
-    def _page_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
-        state = page.state_of(job)
-        attempts = page.attempts(job, job.now, request.GET.get("attempts", "1"))
-        return {
-            **self.admin_site.each_context(request),
-            "title": _("Job %d") % job.pk,
-            "subtitle": None,
-            "opts": self.opts,
-            "media": self.media,
-            "original": job,
-            "task": breakable(job.task_path),
-            "change": True,
-            "has_view_permission": True,
-            "preserved_filters": self.get_preserved_filters(request),
-            "state": state,
-            "pill": page.status_pill(state.status) if state else None,
-            "story": wording.story(state, job.now) if state else [],
-            "progress": wording.progress(state) if state else "",
-            "share_done": wording.share_done(state) if state else None,
-            "last_error": page.last_error(job),
-            "facts": page.facts(job),
-            "payload": page.payload(job.pk),
-            "nothing": wording.NOTHING,
-            "attempts": attempts,
-            "buttons": self._buttons(request, job),
-            "time_zone": timezone.get_current_timezone_name(),
-        }
-
-    def _buttons(self, request: HttpRequest, job: Job) -> list[tuple[str, str, str]]:
-        state = page.state_of(job)
-        if state is None:
-            return []
-        return [
-            (repair.name, str(repair.label), self._url(_url_name(repair), job.pk))
-            for repair in REPAIRS
-            if state.status in repair.applies_to
-            and self._may(request, repair)
-            and not (repair is CANCEL and state.cancel_requested_at)
-        ]
-
-    def repair_view(self, request: HttpRequest, object_id: str, repair: Repair) -> HttpResponse:
-        """Do to one job what its button says, by POST only."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        if not self._may(request, repair):
-            raise PermissionDenied
-        job = self.get_object(request, unquote(object_id))
-        if job is None:
-            return self._gone(request, object_id)
-        back = self._url(f"{self.opts.app_label}_{self.opts.model_name}_change", job.pk)
-        state = page.state_of(job)
-        if (
-            repair.asks_first
-            and CONFIRMED not in request.POST
-            and state
-            and state.status in repair.applies_to
-        ):
-            jobs = self.get_queryset(request).filter(pk=job.pk)
-            return confirmation_page(request, self, repair, jobs, hidden=[], back=back)
-        self._carry_out(request, repair, [job.pk])
-        return HttpResponseRedirect(back)
-
-    def _url(self, name: str, job_id: int) -> str:
-        return reverse(f"admin:{name}", args=[job_id], current_app=self.admin_site.name)
 
 
 _ACTIONS = {
     "retry_selected": RETRY,
     "run_selected_now": RUN_NOW,
     "cancel_selected": CANCEL,
+    "discard_selected": DISCARD,
 }
-
-
-def _url_name(repair: Repair) -> str:
-    return f"{Job._meta.app_label}_{Job._meta.model_name}_{repair.name}"

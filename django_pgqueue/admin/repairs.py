@@ -1,9 +1,9 @@
-"""What an operator may do about jobs, as data: Retry, Cancel, Run now.
+"""What an operator may do about jobs, as data: Retry, Run now, Cancel, Discard.
 
-Each is one verb of ``Job.objects``, done by the thousand: a thousand jobs, their entries in the
-admin log and the wake-up of workers commit together, so a request that breaks off leaves whole
-thousands done and logged.  A job that the verb does not apply to is left alone and counted; one
-that would be the second live job of its unique key is left alone and counted as a conflict.
+Each is one verb of ``Job.objects``.  Done to jobs that were ticked, their entries in the admin log and the
+wake-up of workers commit together with it; done to all that a filter means, it is a bulk operation (see
+``bulk``).  A job that the verb does not apply to is left alone and counted; one that would be the second live
+job of its unique key is left alone and counted as a conflict.
 """
 
 from collections import Counter
@@ -18,12 +18,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_pgqueue import states
+from django_pgqueue.bulk import Kind
 from django_pgqueue.models import Job
 from django_pgqueue.querying import ROWS_PER_STATEMENT, chunks
 from django_pgqueue.wakeups import notify_after_commit
-
-MOST_AT_ONCE = 100_000
-"""Jobs that one press changes at most: a request must end before its proxy loses patience."""
 
 
 @dataclass
@@ -78,6 +76,12 @@ def _run_now(job_ids: Sequence[int]) -> Done:
     return Done({_("Made ready to run now."): made_ready}, counts, ready=made_ready)
 
 
+def _discard(job_ids: Sequence[int]) -> Done:
+    gone = Job.objects.discard(job_ids)
+    counts = Counter(discarded=len(gone), not_over=len(job_ids) - len(gone))
+    return Done({_("Discarded."): gone}, counts)
+
+
 RETRY = Repair(
     "retry", "retry", "retry_job", gettext_lazy("Retry"), gettext_lazy("Retry selected jobs"), _retry
 )
@@ -93,7 +97,18 @@ CANCEL = Repair(
 RUN_NOW = Repair(
     "run-now", "promote", "run_job", gettext_lazy("Run now"), gettext_lazy("Run selected jobs now"), _run_now
 )
-REPAIRS = (RETRY, RUN_NOW, CANCEL)
+DISCARD = Repair(
+    "discard",
+    "discard",
+    "discard_job",
+    gettext_lazy("Discard"),
+    gettext_lazy("Discard selected jobs"),
+    _discard,
+    True,
+)
+REPAIRS = (RETRY, RUN_NOW, CANCEL, DISCARD)
+BY_KIND = {Kind(repair.name).value: repair for repair in REPAIRS}
+"""The repairs as bulk operations: each has the name of one."""
 
 
 def carry_out(repair: Repair, job_ids: Sequence[int], *, user_id: Any) -> Counter[str]:
@@ -102,8 +117,8 @@ def carry_out(repair: Repair, job_ids: Sequence[int], *, user_id: Any) -> Counte
     counts: Counter[str] = Counter()
     for chunk in chunks(job_ids, ROWS_PER_STATEMENT):
         with transaction.atomic(using=using):
+            known = _known(chunk, using)  # before: what is discarded is not there afterwards
             done = repair.apply(chunk)
-            known = _known([job_id for ids in done.changed.values() for job_id in ids], using)
             for text, ids in done.changed.items():
                 _log({job_id: known[job_id][0] for job_id in ids if job_id in known}, text, user_id)
             notify_after_commit(sorted({known[i][1] for i in done.ready if i in known}), using=using)

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from django_pgqueue import states
+from django_pgqueue.bulk import BulkOperation
 
 from .wording import number
 
@@ -21,6 +22,8 @@ def plan(name: str, by_status: Mapping[str, int]) -> list[str]:
         return [_retry_plan(total)] if total else []
     if name == "run-now":
         return [_run_plan(total)] if total else []
+    if name == "discard":
+        return [_discard_plan(total)] if total else []
     waiting = total - running
     return [*([_cancel_plan(waiting)] if waiting else []), *([_stop_plan(running)] if running else [])]
 
@@ -31,6 +34,7 @@ def button(name: str, count: int) -> str:
         "retry": ngettext("Yes, retry %s job", "Yes, retry %s jobs", count),
         "cancel": ngettext("Yes, cancel %s job", "Yes, cancel %s jobs", count),
         "run-now": ngettext("Yes, run %s job now", "Yes, run %s jobs now", count),
+        "discard": ngettext("Yes, discard %s job", "Yes, discard %s jobs", count),
     }
     return texts[name] % number(count)
 
@@ -47,6 +51,14 @@ def _run_plan(count: int) -> str:
     return ngettext(
         "%s scheduled job will become ready now, at the end of its queue.",
         "%s scheduled jobs will become ready now, at the end of their queues.",
+        count,
+    ) % number(count)
+
+
+def _discard_plan(count: int) -> str:
+    return ngettext(
+        "%s dead or cancelled job will be deleted, with its attempts. Nothing brings it back.",
+        "%s dead or cancelled jobs will be deleted, with their attempts. Nothing brings them back.",
         count,
     ) % number(count)
 
@@ -74,9 +86,24 @@ def told(counts: Counter[str]) -> str:
     return ", ".join(parts) + "." if parts else _("There was nothing to do.")
 
 
+DONE_IN_BULK = {"retry": "retried", "discard": "discarded", "cancel": "cancelled", "run-now": "made_ready"}
+SKIPPED_IN_BULK = {"retry": "not_over", "discard": "not_over", "cancel": "over", "run-now": "not_scheduled"}
+
+
+def of_bulk(operation: BulkOperation) -> Counter[str]:
+    """Return what a bulk operation did, by the names that ``told`` knows."""
+    return Counter(
+        {
+            DONE_IN_BULK[operation.kind]: operation.changed,
+            SKIPPED_IN_BULK[operation.kind]: operation.skipped,
+            "conflicts": operation.conflicts,
+        }
+    )
+
+
 def succeeded(counts: Counter[str]) -> bool:
     """Return whether any job was changed."""
-    return any(counts[key] for key in ("retried", "cancelled", "asked", "made_ready"))
+    return any(counts[key] for key in ("retried", "cancelled", "asked", "made_ready", "discarded"))
 
 
 _TOLD: dict[str, Callable[[int], str]] = {
@@ -86,6 +113,7 @@ _TOLD: dict[str, Callable[[int], str]] = {
         "%(count)s running job asked to stop", "%(count)s running jobs asked to stop", n
     ),
     "made_ready": lambda n: ngettext("%(count)s job made ready", "%(count)s jobs made ready", n),
+    "discarded": lambda n: ngettext("%(count)s job discarded", "%(count)s jobs discarded", n),
     "not_over": lambda n: ngettext(
         "%(count)s skipped because it is not dead or cancelled",
         "%(count)s skipped because they are not dead or cancelled",

@@ -25,11 +25,31 @@ Rules that hold throughout:
 * Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
 """
 
+from .bulk import ADVANCE_BULK, BULK, BULK_OUTCOMES, FAIL_BULK, NEXT_PART, START_BULK, STOP_BULK
+from .causes import CAUSES, LAST_WORDS, NAME_CAUSES, SPAN_OF_THE_DEAD
 from .claim import CLAIM, READY_QUEUES
-from .depth import ADD_SAMPLE, DEPTHS, LAST_SAMPLE, PLANNED_READY, PRUNE_SAMPLES, SAMPLES, SCHEDULED
+from .depth import (
+    ADD_SAMPLE,
+    DEPTHS,
+    LAST_SAMPLE,
+    NOW,
+    PLANNED_READY,
+    PRUNE_SAMPLES,
+    SAMPLES,
+    SCHEDULED,
+    STANDING,
+)
 from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
 from .lease import BACKEND_LIVES, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
-from .maintenance import NEXT_RUN_AT, PROMOTE, PROMOTE_FOLLOWERS, PRUNE, WAIT_AS_BEFORE, WAIT_BRIEFLY
+from .maintenance import (
+    NEXT_RUN_AT,
+    PROMOTE,
+    PROMOTE_FOLLOWERS,
+    PRUNE,
+    PRUNE_QUEUES,
+    WAIT_AS_BEFORE,
+    WAIT_BRIEFLY,
+)
 from .pause import END_DRAINS, PAUSE, PAUSES, RESUME
 from .reading import (
     ESTIMATE,
@@ -51,7 +71,7 @@ from .registry import (
     REGISTERED,
     RUNNING_NOW,
 )
-from .repair import CANCEL, PROMOTE_NOW, RETRY
+from .repair import CANCEL, DISCARD, MOVE, PROMOTE_NOW, REPRIORITISE, RETRY
 from .rescue import RESCUE, RESCUE_WORKER
 from .rollup import (
     ADD_ROLLUPS,
@@ -66,6 +86,7 @@ from .rollup import (
     SPANS,
     TASKS,
 )
+from .selecting import QUEUES_OF, count, joins, rests, walk
 from .settle import CANCEL_HELD, COMPLETE, FAIL, RELEASE, SNOOZE
 from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE
 from .testing import END_SESSIONS, FORWARD_TIME
@@ -85,18 +106,23 @@ from .wakeup import (
 __all__ = [
     "ADD_ROLLUPS",
     "ADD_SAMPLE",
+    "ADVANCE_BULK",
     "ASK_TO_STOP",
     "ATTEMPT",
     "AWAKE",
     "BACKEND_LIVES",
     "BEAT",
+    "BULK",
+    "BULK_OUTCOMES",
     "CANCEL",
     "CANCEL_HELD",
+    "CAUSES",
     "CHANNEL",
     "CLAIM",
     "COMPLETE",
     "COUNT_ATTEMPTS",
     "DEPTHS",
+    "DISCARD",
     "END_DRAINS",
     "END_SESSIONS",
     "ENQUEUE",
@@ -104,6 +130,7 @@ __all__ = [
     "ENQUEUE_UNIQUE",
     "ESTIMATE",
     "FAIL",
+    "FAIL_BULK",
     "FIRST_ID_AT",
     "FOLLOWER",
     "FORGET_STALE",
@@ -115,16 +142,21 @@ __all__ = [
     "JOB",
     "LAST_ERRORS",
     "LAST_SAMPLE",
+    "LAST_WORDS",
     "LISTEN",
     "LISTEN_FOR_RESULTS",
     "LIVE_BY_KEY",
     "LOCK_CLASS",
     "LOCK_MARK",
     "MAKE_MARK",
+    "MOVE",
     "MOVE_MARK",
+    "NAME_CAUSES",
+    "NEXT_PART",
     "NEXT_RUN_AT",
     "NOTIFY_SLEEPERS",
     "NOTIFY_WAITERS",
+    "NOW",
     "PAUSE",
     "PAUSES",
     "PLANNED_READY",
@@ -134,15 +166,18 @@ __all__ = [
     "PROMOTE_FOLLOWERS",
     "PROMOTE_NOW",
     "PRUNE",
+    "PRUNE_QUEUES",
     "PRUNE_ROLLUPS",
     "PRUNE_SAMPLES",
     "QUEUES",
+    "QUEUES_OF",
     "READY_QUEUES",
     "REGISTERED",
     "RELEASE",
     "RELEASE_UNHELD",
     "RENEW",
     "REPLACE",
+    "REPRIORITISE",
     "RESCUE",
     "RESCUE_WORKER",
     "RESTART_MARK",
@@ -156,9 +191,13 @@ __all__ = [
     "SLEEP",
     "SNOOZE",
     "SPANS",
+    "SPAN_OF_THE_DEAD",
+    "STANDING",
+    "START_BULK",
     "STATE",
     "STATUS",
     "STATUS_COUNTS",
+    "STOP_BULK",
     "TASKS",
     "TASK_PATHS",
     "UNKNOWN_SINCE",
@@ -167,4 +206,8 @@ __all__ = [
     "WAIT_FOR_RESULTS",
     "WHEREABOUTS",
     "WORKERS",
+    "count",
+    "joins",
+    "rests",
+    "walk",
 ]

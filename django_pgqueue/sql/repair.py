@@ -1,6 +1,6 @@
 """What people and APIs ask of jobs that nobody holds: cancel, retry and run now."""
 
-from .tables import IS_FOLLOWER, POSITION, STATE, job_of
+from .tables import ATTEMPT, IS_FOLLOWER, JOB, POSITION, STATE, job_of
 
 # --- cancel, by a person or an API -----------------------------------------------------------------
 
@@ -40,7 +40,7 @@ WITH asked AS MATERIALIZED (
 ), retried AS (
     UPDATE {STATE} AS state
     SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp(), finished_at = NULL,
-        cancel_requested_at = NULL,
+        cancel_requested_at = NULL, cause = NULL,
         attempts_allowed = attempts + (SELECT max_attempts FROM {job_of("state")} AS job)
     WHERE job_id = ANY(ARRAY(SELECT job_id FROM chosen)) AND status IN ('dead', 'cancelled')
     RETURNING job_id, queue
@@ -66,3 +66,45 @@ SET status = 'ready', position = nextval('{POSITION}'), run_at = clock_timestamp
 WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
 RETURNING job_id, queue
 """
+
+# --- discard ---------------------------------------------------------------------------------------
+
+# What prune does to the old, done to what somebody has given up.
+DISCARD = f"""
+WITH asked AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status IN ('dead', 'cancelled')
+    ORDER BY job_id
+    FOR UPDATE
+), attempts AS (
+    DELETE FROM {ATTEMPT} WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
+), jobs AS (
+    DELETE FROM {JOB} WHERE id = ANY(ARRAY(SELECT job_id FROM asked))
+)
+DELETE FROM {STATE}
+WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked)) AND status IN ('dead', 'cancelled')
+RETURNING job_id
+"""
+
+# --- move, reprioritise ------------------------------------------------------------------------------
+
+# Job says what was asked; with ``replace``, these are the only ones that change it, and only while it waits.
+# A job that waits on takes a new position: the end of where it goes.
+_REPLACED = f"""
+WITH asked AS MATERIALIZED (
+    SELECT job_id
+    FROM {STATE}
+    WHERE job_id = ANY(%(job_ids)s::bigint[]) AND status IN ('scheduled', 'ready')
+    ORDER BY job_id
+    FOR NO KEY UPDATE
+), jobs AS (
+    UPDATE {JOB} SET {{column}} = %({{column}})s WHERE id = ANY(ARRAY(SELECT job_id FROM asked))
+)
+UPDATE {STATE}
+SET {{column}} = %({{column}})s, position = CASE WHEN status = 'ready' THEN nextval('{POSITION}') END
+WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked)) AND status IN ('scheduled', 'ready')
+RETURNING job_id, queue, status
+"""
+MOVE = _REPLACED.format(column="queue")
+REPRIORITISE = _REPLACED.format(column="priority")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import psycopg
 
 from .. import leases, maintenance
+from ..carrying import CarryDuty
 from ..connections import ROW_ERRORS, PrivateConnection
 from ..events import log
 from ..records import Fence, Renewal, WorkerIdentity
@@ -85,6 +86,7 @@ class Keeper:
         self.sleepers = Sleepers(config, boards, pipes.children, self._connection("wakeup"))
         self.deaths = Deaths(boards, identity.host, self.leases, self.sleepers.notice_children)
         self.promoter = maintenance.Promoter()
+        self.carrier = CarryDuty()
         self.registrar = registrar
         self.writes_since = self.confirmed = time.monotonic()
         self._orphaned_at: float | None = None
@@ -187,6 +189,7 @@ class Keeper:
             maintenance.Duty("prune", PRUNE_EVERY, maintenance.Pruner(self.config.retention)),
             maintenance.Duty("register", self.config.heartbeat, self._register),
             WatchDuty(),
+            self.carrier,
         ]
         while True:
             duty = min(duties, key=lambda duty: duty.due_at)
@@ -207,14 +210,18 @@ class Keeper:
                 duty.postpone()
                 log("maintenance_failed", logging.ERROR, exc_info=error, duty=duty.name)
                 continue
+            self._wake(self.promoter.promoted)
+            self._wake(self.carrier.ready)
             if duty.name == "promote":
                 self._after_promotion(duty)
 
-    def _after_promotion(self, duty: maintenance.Duty) -> None:
-        if self.promoter.promoted:
+    def _wake(self, queues: set[str]) -> None:
+        if queues:
             self.sleepers.notice_children()
-            self.sleepers.notify_others(sorted(self.promoter.promoted), self.tables)
-            self.promoter.promoted.clear()
+            self.sleepers.notify_others(sorted(queues), self.tables)
+            queues.clear()
+
+    def _after_promotion(self, duty: maintenance.Duty) -> None:
         # What is overdue and was not promoted is locked, or follows a job that runs: the next round.
         if self.promoter.next_in is not None and self.promoter.next_in > 0:
             duty.due_at = min(duty.due_at, time.monotonic() + self.promoter.next_in)

@@ -8,9 +8,8 @@ import psycopg
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
-from django.db import connection, connections
+from django.db import connections
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from django_pgqueue import sql, states
 from django_pgqueue.admin import repairs
@@ -227,32 +226,6 @@ def test_filter_that_makes_no_sense_retries_nothing(boss: Client, query: str) ->
     confirm(boss, "retry_selected", query)
     assert status_of(job_id) == "dead"
     assert "There was nothing to do." in messages_of(boss)
-
-
-def test_many_jobs_go_in_thousands_without_their_rows(boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C66."""
-    monkeypatch.setattr(repairs, "ROWS_PER_STATEMENT", 10)
-    jobs = dead(25)
-    with CaptureQueriesContext(connection) as queries:
-        confirm(boss, "retry_selected", "?status=dead")
-    statements = [query["sql"] for query in queries]
-    assert len([text for text in statements if text.startswith("INSERT") and "django_admin_log" in text]) == 3
-    assert not any('"args"' in text or "traceback" in text for text in statements)
-    assert {status_of(job_id) for job_id in jobs} == {"ready"}
-    assert messages_of(boss) == ["25 jobs retried."]
-
-
-def test_one_press_takes_no_more_than_the_limit(boss: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("repairs", "confirmation", "jobs"):
-        monkeypatch.setattr(f"django_pgqueue.admin.{module}.MOST_AT_ONCE", 5)
-    jobs = dead(7)
-    page = text_of(act(boss, "retry_selected", jobs[:1], select_across="1"))
-    assert 'value="Yes, retry 5 jobs"' in page
-    assert "Only the first 5 are taken at once; repeat for the others." in page
-    confirm(boss, "retry_selected")
-    assert messages_of(boss) == ["5 jobs retried."]
-    confirm(boss, "retry_selected")
-    assert messages_of(boss) == ["2 jobs retried."]
 
 
 def test_an_error_in_the_log_leaves_the_jobs_as_they_were(
