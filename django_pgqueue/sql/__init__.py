@@ -46,7 +46,6 @@ from .maintenance import (
     PROMOTE,
     PROMOTE_FOLLOWERS,
     PRUNE,
-    PRUNE_QUEUES,
     WAIT_AS_BEFORE,
     WAIT_BRIEFLY,
 )
@@ -166,7 +165,6 @@ __all__ = [
     "PROMOTE_FOLLOWERS",
     "PROMOTE_NOW",
     "PRUNE",
-    "PRUNE_QUEUES",
     "PRUNE_ROLLUPS",
     "PRUNE_SAMPLES",
     "QUEUES",
