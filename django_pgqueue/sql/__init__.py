@@ -32,12 +32,10 @@ from .depth import (
     ADD_SAMPLE,
     DEPTHS,
     LAST_SAMPLE,
-    NOW,
     PLANNED_READY,
     PRUNE_SAMPLES,
     SAMPLES,
     SCHEDULED,
-    STANDING,
 )
 from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
 from .lease import BACKEND_LIVES, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
@@ -155,7 +153,6 @@ __all__ = [
     "NEXT_RUN_AT",
     "NOTIFY_SLEEPERS",
     "NOTIFY_WAITERS",
-    "NOW",
     "PAUSE",
     "PAUSES",
     "PLANNED_READY",
@@ -190,7 +187,6 @@ __all__ = [
     "SNOOZE",
     "SPANS",
     "SPAN_OF_THE_DEAD",
-    "STANDING",
     "START_BULK",
     "STATE",
     "STATUS",
