@@ -14,6 +14,7 @@ from typing import Any
 SHORT_SECONDS = 150.0
 SPARED_FROM = ("kill all workers", "deploy")
 """Faults that leave no worker to watch; a soak goes without them, and spares one worker from the others."""
+BUGS = ("rescue-too-early", "no-fence", "enqueue-apart")
 LEDGERS = ("atomic", "plain")
 MODES = ("synchronous", "asynchronous")
 
@@ -24,7 +25,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     os.environ.setdefault("DATABASE_URL", "postgresql://127.0.0.1/unused")
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-    import django  # noqa: PLC0415 - the settings have to be named first
+    import django
 
     django.setup()
     say(f"seed {options.seed} (--seed {options.seed} draws the same faults again)")
@@ -41,7 +42,7 @@ def main() -> int:
 
 def chosen_run(options: argparse.Namespace) -> tuple[Any, Path]:
     """Run what was asked for; return the result and the folder of its logs."""
-    from . import failover, harvest, place, run  # noqa: PLC0415 - these need the settings
+    from . import failover, harvest, place, run
 
     seconds = SHORT_SECONDS if options.short else 60 * (options.soak or options.minutes)
     plan = run.Plan(
@@ -54,6 +55,7 @@ def chosen_run(options: argparse.Namespace) -> tuple[Any, Path]:
         without=[*options.without, *(SPARED_FROM if options.soak else ())],
         soak=bool(options.soak),
         ledger=options.ledger or "",
+        bug=options.bug or "",
     )
     if options.failover:
         with failover.arena(plan.seed, options.failover, say) as (arena, pair):
@@ -80,6 +82,7 @@ def parsed() -> argparse.Namespace:
     add("--ledger", choices=LEDGERS, help="transfers between accounts, by tasks with or without atomic=True")
     add("--failover", choices=MODES, help="fail over between two servers, and no other fault")
     add("--rounds", type=int, default=4, help="so many times (default 4)")
+    add("--bug", choices=BUGS, help="put this bug into the product; the run has to fail")
     add("--keep", action="store_true", help="keep logs and records of a clean run, too")
     add("--json", metavar="FILE", help="write the figures there, too")
     return parser.parse_args()

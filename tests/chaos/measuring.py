@@ -5,7 +5,7 @@ throughput is compared with what was asked for in the same time, not with that o
 """
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -17,6 +17,8 @@ AFTER = 5.0
 SHARE = 0.95
 PATIENCE = 60.0
 STEP = 0.05
+BLAMED = 0.5
+"""Seconds after the end of a fault in which it still counts as the cause of what is lost."""
 BRIEF = 0.3
 """Seconds: faults that are shorter do not stop the clock."""
 
@@ -55,7 +57,10 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """All faults of one name; ``share`` is done / asked over AFTER seconds."""
+    """All faults of one name; ``share`` is done / asked over AFTER seconds.
+
+    ``again`` are the calls that had returned, and whose outcome was lost: those jobs ran again.
+    """
 
     name: str
     count: int
@@ -63,6 +68,7 @@ class Line:
     worst: float
     share: float
     worst_share: float
+    again: int
 
 
 def rate(ends: Sequence[float], began: float, ended: float) -> float:
@@ -76,12 +82,19 @@ def recoveries(load: Load, faults: Sequence[Injected]) -> list[Recovery]:
     return [_recovery(load, fault, faults) for fault in faults if not fault.error]
 
 
-def lines(found: Iterable[Recovery]) -> list[Line]:
-    """Return one line for each name, in alphabetical order."""
+def lines(found: Iterable[Recovery], lost_ends: Iterable[float], faults: Sequence[Injected]) -> list[Line]:
+    """Return one line for each name, in alphabetical order.
+
+    ``lost_ends`` are the times at which calls returned whose outcome was lost; each is laid to the door of
+    the first fault that was not long over.
+    """
+    again = Counter(
+        next((fault.name for fault in faults if fault.ended >= end - BLAMED), "") for end in lost_ends
+    )
     by_name = defaultdict(list)
     for recovery in found:
         by_name[recovery.name].append(recovery)
-    return [_line(name, group) for name, group in sorted(by_name.items())]
+    return [_line(name, group, again[name]) for name, group in sorted(by_name.items())]
 
 
 def _recovery(load: Load, fault: Injected, faults: Sequence[Injected]) -> Recovery:
@@ -100,10 +113,10 @@ def _recovery(load: Load, fault: Injected, faults: Sequence[Injected]) -> Recove
     return Recovery(fault.name, seconds, load.share(fault.ended, fault.ended + AFTER))
 
 
-def _line(name: str, group: list[Recovery]) -> Line:
+def _line(name: str, group: list[Recovery], again: int) -> Line:
     seconds = [recovery.seconds for recovery in group]
     shares = [recovery.share for recovery in group if recovery.share is not None] or [0.0]
-    return Line(name, len(group), median(seconds), max(seconds), median(shares), min(shares))
+    return Line(name, len(group), median(seconds), max(seconds), median(shares), min(shares), again)
 
 
 def _count(ends: Sequence[float], began: float, ended: float) -> int:

@@ -59,9 +59,10 @@ def as_text(
 ) -> str:
     """Return the report for people."""
     head = f"{'fault':<38}{'times':>6}{'recovered in, median':>22}{'worst':>9}{'done/asked':>14}{'worst':>7}"
+    head += f"{'run again':>11}"
     table = [
         f"{line.name:<38}{line.count:>6}{line.median:>20.2f} s"
-        f"{line.worst:>7.2f} s{line.share:>14.2f}{line.worst_share:>7.2f}"
+        f"{line.worst:>7.2f} s{line.share:>14.2f}{line.worst_share:>7.2f}{line.again:>11}"
         for line in lines
     ]
     notes = [f"skipped: {name}: {why}" for name, why in skipped.items()]

@@ -14,7 +14,7 @@ from typing import Any
 from ..processes.nursery import ROOT
 from ..processes.worker import environ
 from ..waiting import wait_for, wait_until
-from . import recording, tables
+from . import bugs, recording, tables
 from .arena import Arena
 from .checker import Violation, check
 from .faults import Fault
@@ -49,6 +49,7 @@ class Plan:
     without: list[str] = field(default_factory=list)
     soak: bool = False
     ledger: str = ""
+    bug: str = ""
 
 
 @dataclass(slots=True)
@@ -75,7 +76,7 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
     if plan.soak:
         watching.append(Repeated("harvest", HARVEST_EVERY, harvest))
         watching.append(Repeated("samples", SAMPLE_EVERY, samples))
-    arena.environ[recording.LEDGER] = plan.ledger
+    arena.environ |= {recording.LEDGER: plan.ledger, bugs.VARIABLE: plan.bug}
     for seat in arena.seats:
         seat.start(wait=False)
     for seat in arena.seats:
@@ -94,7 +95,7 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
     violations = check(history) + [Violation("faults_can_be_done", problem) for problem in problems]
     load = load_of(history)
     before = rate(load.done, began, began + WARM_UP)
-    table, counted = lines(recoveries(load, injected)), totals(history)
+    table, counted = lines(recoveries(load, injected), lost_ends(history), injected), totals(history)
     growth = trends(samples.series | {"wait from commit to start, ms": waits(history)}) if plan.soak else []
     violations += [Violation("nothing_grows", str(trend)) for trend in growth if not trend.is_flat]
     text = as_text(counted, table, skipped, injected, violations, before)
@@ -128,6 +129,16 @@ def load_of(history: History) -> Load:
     return Load(sorted(asked), sorted(first.values()))
 
 
+def lost_ends(history: History) -> list[float]:
+    """Return when the calls returned whose attempts were then charged as lost."""
+    lost = {(a.job_id, a.lease_version) for a in history.attempts if a.outcome == "lost"}
+    return sorted(
+        call.ended
+        for call in history.executions
+        if call.how == RETURNED and call.ended is not None and (call.job_id, call.lease_version) in lost
+    )
+
+
 # --- the parts of a run
 
 
@@ -136,7 +147,7 @@ def producing(arena: Arena, plan: Plan) -> Iterator["subprocess.Popen[bytes]"]:
     """Have a process enqueue all the while."""
     words = ["--name", "p", "--rate", str(plan.rate), "--jobs", str(plan.jobs), "--seed", str(plan.seed)]
     words += ["--ledger"] if plan.ledger else []
-    env = environ(arena.url) | {recording.VARIABLE: str(arena.record), recording.LEDGER: plan.ledger}
+    env = environ(arena.url) | arena.environ
     with (arena.folder / "producer.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.producer", *words], env=env, cwd=ROOT, stdout=log, stderr=log

@@ -50,10 +50,12 @@ def test_a_fault_that_could_not_be_done_is_not_measured() -> None:
 
 
 def test_a_line_says_the_median_and_the_worst() -> None:
-    found = recoveries(pausing(20.0, 22.0), [Injected("x", at, at) for at in (10.0, 20.0, 30.0)])
-    (line,) = lines(found)
+    faults = [Injected("x", at, at) for at in (10.0, 20.0, 30.0)]
+    found = recoveries(pausing(20.0, 22.0), faults)
+    (line,) = lines(found, [19.0, 20.4, 31.0], faults)
     assert (line.name, line.count, line.median) == ("x", 3, 0.0)
     assert line.worst == pytest.approx(2.0, abs=0.3)
+    assert line.again == 2, "the last was lost long after every fault"
 
 
 def test_throughput_is_the_median_of_whole_seconds() -> None:

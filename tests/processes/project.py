@@ -14,6 +14,8 @@ from django.apps import AppConfig
 from django.db import connection
 from django.utils import timezone
 
+from ..chaos import bugs
+
 
 class ProjectConfig(AppConfig):
     """An app whose start-up is as the test wishes."""
@@ -22,7 +24,9 @@ class ProjectConfig(AppConfig):
     label = "processes"
 
     def ready(self) -> None:
-        """Do what TESTS_STARTUP says."""
+        """Do what TESTS_STARTUP says, and put the bug in that CHAOS_BUG names."""
+        if bug := os.environ.get(bugs.VARIABLE):
+            bugs.load(bug)
         for name in filter(None, os.environ.get("TESTS_STARTUP", "").split(",")):
             STARTUPS[name]()
 

@@ -138,7 +138,7 @@ def _kill(seat: Seat, pid: int) -> None:
 
 
 def _freeze(seat: Seat, pid: int, seconds: float) -> None:
-    with seat.suspended(frozenset({pid}) | seat.pids() if pid == seat.worker.keeper else frozenset({pid})):
+    with seat.suspended(frozenset({pid})):
         began = time.monotonic()
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
