@@ -15,14 +15,15 @@ from django.conf import settings
 from django.utils.timezone import get_default_timezone, is_naive, make_naive
 
 from . import states
-from .compat import AnyContext, AnyResult, AnyTask, TaskResultStatus, normalize_json
+from .compat import AnyResult, AnyTask, TaskResultStatus, normalize_json
+from .context import JobContext as JobContext
 from .errors_as_text import class_path, fingerprint, render_traceback
-from .exceptions import Cancel, LeaseLost, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
+from .exceptions import Cancel, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
 from .results import JobError, cancellation, new_result
 from .retries import Backoff, storable_delay
-from .storable import clean_text, dump_json, dump_result, safe_str
+from .storable import clean_text, dump_result, safe_str
 
 UNKNOWN_TASK = "django_pgqueue.exceptions.UnknownTask"
 
@@ -46,6 +47,7 @@ class Execution:
     decision: "Decision | None" = None
     entry: int = -1
     progress: str | None = None
+    row_locked: bool = False
     report: Callable[["Execution"], None] = lambda execution: None
     _result: AnyResult | None = None
 
@@ -60,84 +62,6 @@ class Execution:
         if self._result is None and self.task is not None:
             self._result = running_result(self, self.task)
         return self._result
-
-
-class JobContext(AnyContext):
-    """What a task with ``takes_context`` gets: Django's context and the job behind it."""
-
-    _execution: Execution
-
-    # The parent is a frozen dataclass: its fields are set past its __setattr__.
-    def __init__(self, execution: Execution) -> None:
-        object.__setattr__(self, "task_result", execution.result)
-        object.__setattr__(self, "_execution", execution)
-
-    @property
-    def attempt(self) -> int:
-        """The number of this attempt, from 1."""
-        return self._execution.number
-
-    @property
-    def job_id(self) -> int:
-        """The job's id."""
-        return self._execution.job.job_id
-
-    @property
-    def worker_id(self) -> str:
-        """The worker that runs this attempt."""
-        return self._execution.worker_id
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """What was stored with the job at its enqueueing."""
-        return self._execution.job.metadata
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same for all attempts of this job, and of no other: for APIs that take such a key.
-
-        The time of enqueueing is part of it, to the microsecond: a restored or recreated database gives
-        ids again that it gave before.
-        """
-        job = self._execution.job
-        return f"{job.backend}-{job.job_id}-{round(job.enqueued_at.timestamp() * 1_000_000)}"
-
-    @property
-    def fencing_token(self) -> int:
-        """Grows with every claim of the job: for stores that refuse an older owner's writes."""
-        return self._execution.job.lease_version
-
-    @property
-    def is_cancelled(self) -> bool:
-        """True once somebody asked that this job be cancelled."""
-        return self._execution.cancel_requested
-
-    @property
-    def lease_lost(self) -> bool:
-        """True once another worker may have taken the job; the fence decides what becomes of this attempt."""
-        return self._execution.lease_lost
-
-    @property
-    def deadline_in(self) -> float | None:
-        """Seconds until this attempt runs into its timeout; None without one."""
-        deadline = self._execution.deadline
-        return deadline - time.monotonic() if deadline else None
-
-    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Say how far the task is; stored within a second or so, for the admin and the result.
-
-        Raises ValueError for numbers that JSON cannot hold.
-        """
-        report = {"done": done, "total": total, "message": clean_text(str(message), limit=1000)}
-        self._execution.progress = dump_json(report)
-        self._execution.report(self._execution)
-
-    def checkpoint(self) -> None:
-        """Raise Cancel or LeaseLost when this attempt had better stop; call it in long loops."""
-        if self.lease_lost:
-            raise LeaseLost(f"the lease of job {self.job_id} is lost; another worker may run it now")
-        if self.is_cancelled:
-            raise Cancel("cancelled on request, at a checkpoint")
 
 
 # --- resolve ---------------------------------------------------------------------------------------
@@ -286,6 +210,8 @@ def is_final(task: Any, error: BaseException) -> bool:
     """True for an error that the task's policy never retries."""
     if isinstance(error, (Retry, TaskTimeout)):
         return False
+    if isinstance(error, UnstorableResult):  # of a step: it has been done, and would be done again
+        return True
     retry_on = getattr(task, "retry_on", None)
     if isinstance(error, getattr(task, "discard_on", ()) or ()):
         return True

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from . import conf
 from .bulk import BulkBatch as BulkBatch
 from .bulk import BulkOperation as BulkOperation
+from .durable import JobStep as JobStep
 from .fields import JSONTextField
 from .guarded import GuardedManager, GuardedModel
 from .managers import JobManager

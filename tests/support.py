@@ -229,6 +229,8 @@ def assert_invariants(connection: Connection = None) -> None:
     states_now = f"SELECT job_id, status, attempts, attempts_allowed, lease_version FROM {sql.STATE}"
     rows = fetch(states_now, connection=connection)
     assert {row["job_id"] for row in rows} == jobs, "each job has exactly one state"
+    steps = {row["job_id"] for row in fetch(f"SELECT job_id FROM {sql.STEP}", connection=connection)}
+    assert steps <= jobs, "steps without a job"
     for state in rows:
         _assert_history(state, history[state["job_id"]])
 

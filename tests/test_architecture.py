@@ -27,12 +27,12 @@ LAYERS = {
     # 2: the verbs, the questions, and the queue's own connections
     **dict.fromkeys(("managers", "holding", "readings", "connections"), 2),
     **dict.fromkeys(("rollups", "depths", "pauses", "registry"), 2),
-    **dict.fromkeys(("bulk", "listing", "repairing"), 2),
-    **dict.fromkeys(("models", "operating", "waiting"), 3),
+    **dict.fromkeys(("bulk", "listing", "repairing", "steps"), 2),
+    **dict.fromkeys(("models", "operating", "durable", "waiting"), 3),
     # 4: from calls to rows and back
     **dict.fromkeys(("results", "resolving", "enqueueing"), 4),
     **dict.fromkeys(("execution", "leases", "maintenance", "wakeups", "backend", "importing"), 5),
-    **dict.fromkeys(("redaction", "watching", "carrying"), 5),
+    **dict.fromkeys(("redaction", "watching", "carrying", "context", "stepping"), 5),
     "worker": 6,
     **dict.fromkeys(("admin", "apps", "management", "testing", "pytest_plugin", ""), 7),
     "templatetags": 7,
@@ -43,7 +43,7 @@ SAYS_SQL = {"sql", "importing"}
 """The statements of the queue, and those about the table that jobs are taken over from."""
 ASKS_SQL = {
     *("managers", "holding", "readings", "rollups", "depths", "pauses", "registry"),
-    *("bulk", "listing", "repairing"),
+    *("bulk", "listing", "repairing", "steps"),
     *("connections", "waiting", "wakeups", "worker.sleepers", "worker.engine"),
     *("enqueueing", "testing.enqueued", "testing.workers"),
 }

@@ -25,6 +25,7 @@ INITIAL = {"0001_initial"}
 SAFE_ON_A_LIVE_TABLE = {
     *("0002_operating", "0003_attempt_recorded"),
     *("0004_bulk_operations_and_causes", "0005_index_of_causes"),
+    "0006_job_steps",
 }
 
 

@@ -85,7 +85,8 @@ from .rollup import (
 )
 from .selecting import QUEUES_OF, count, joins, rests, walk
 from .settle import CANCEL_HELD, COMPLETE, FAIL, RELEASE, SNOOZE
-from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE
+from .steps import RECORD_STEP, RECORD_STEP_OF_LOCKED, STEPS
+from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE, STEP
 from .testing import END_SESSIONS, FORWARD_TIME
 from .wakeup import (
     AWAKE,
@@ -167,6 +168,8 @@ __all__ = [
     "QUEUES",
     "QUEUES_OF",
     "READY_QUEUES",
+    "RECORD_STEP",
+    "RECORD_STEP_OF_LOCKED",
     "REGISTERED",
     "RELEASE",
     "RELEASE_UNHELD",
@@ -191,6 +194,8 @@ __all__ = [
     "STATE",
     "STATUS",
     "STATUS_COUNTS",
+    "STEP",
+    "STEPS",
     "STOP_BULK",
     "TASKS",
     "TASK_PATHS",

@@ -1,6 +1,6 @@
 """What every supervisor does for all: promote what is due, and prune what has been kept long enough."""
 
-from .tables import ATTEMPT, FOLLOWER, IS_FOLLOWER, JOB, LEADER_KEY, LIVE, POSITION, STATE, job_of
+from .tables import ATTEMPT, FOLLOWER, IS_FOLLOWER, JOB, LEADER_KEY, LIVE, POSITION, STATE, STEP, job_of
 
 # --- promote ---------------------------------------------------------------------------------------
 
@@ -81,6 +81,8 @@ WITH old AS MATERIALIZED (
     RETURNING state.job_id, state.finished_at
 ), attempts AS (
     DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = ANY(ARRAY[old.job_id])
+), steps AS (
+    DELETE FROM {STEP} AS step USING old WHERE step.job_id = ANY(ARRAY[old.job_id])
 ), jobs AS (
     DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
         SELECT job.place FROM old CROSS JOIN LATERAL {job_of("old")} AS job

@@ -1,6 +1,6 @@
 """What people and APIs ask of jobs that nobody holds: cancel, retry and run now."""
 
-from .tables import ATTEMPT, IS_FOLLOWER, JOB, POSITION, STATE, job_of
+from .tables import ATTEMPT, IS_FOLLOWER, JOB, POSITION, STATE, STEP, job_of
 
 # --- cancel, by a person or an API -----------------------------------------------------------------
 
@@ -79,6 +79,8 @@ WITH asked AS MATERIALIZED (
     FOR UPDATE
 ), attempts AS (
     DELETE FROM {ATTEMPT} WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
+), steps AS (
+    DELETE FROM {STEP} WHERE job_id = ANY(ARRAY(SELECT job_id FROM asked))
 ), jobs AS (
     DELETE FROM {JOB} WHERE id = ANY(ARRAY(SELECT job_id FROM asked))
 )

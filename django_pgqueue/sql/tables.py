@@ -3,6 +3,7 @@
 JOB = "django_pgqueue_job"
 STATE = "django_pgqueue_jobstate"
 ATTEMPT = "django_pgqueue_attempt"
+STEP = "django_pgqueue_jobstep"
 POSITION = "django_pgqueue_position_seq"
 
 # A generic plan cached while a table was small keeps its Seq Scan when the table has grown.  SET LOCAL

@@ -14,7 +14,7 @@ from uuid import uuid4
 from asgiref.sync import async_to_sync, sync_to_async
 from django.db import DataError, IntegrityError, ProgrammingError, transaction
 
-from .. import announcements, leases, states
+from .. import announcements, leases, states, stepping
 from .. import execution as pipeline
 from ..backend import PgQueueBackend
 from ..exceptions import QueueError
@@ -29,6 +29,7 @@ from . import crashes
 from .aliases import connection_of, queue_backend, queues_of
 from .inline import InlineExecution
 from .reports import JobRun, RanJob
+from .steps import InlineSteps
 from .transactions import Contained, call_as_worker, contained
 
 LIMIT = 1000
@@ -121,11 +122,13 @@ class _InlineWorker:
 
     def _run(self, job: Claimed) -> RanJob:
         execution = self._execution(job)
-        with crashes.running(job.task_path) as running:
+        steps = InlineSteps(execution, self.connection)
+        with crashes.running(job.task_path) as running, stepping.kept_in(steps):
             value, error = call_as_worker(lambda: _attempt(execution))
             execution.finished = max(time.monotonic(), execution.started or 0.0)
             contained(lambda: crashes.reach("end"))
         execution.store_progress()
+        steps.store()
         if running.died_at:
             return self._bury(execution, running.died_at)
         if error is None:

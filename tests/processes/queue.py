@@ -66,7 +66,7 @@ class Queue:
 
     def clear(self) -> None:
         """Delete every row."""
-        for table in (sql.ATTEMPT, sql.STATE, sql.JOB, executions.NAME):
+        for table in (sql.ATTEMPT, sql.STEP, sql.STATE, sql.JOB, executions.NAME):
             self.session.execute(f"DELETE FROM {table}")
 
     # --- in
