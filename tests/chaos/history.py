@@ -80,11 +80,16 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """A moment at which a job was running although its lease had ended ``seconds`` ago."""
+    """A moment at which a job was running although its lease had ended ``seconds`` ago.
+
+    ``look`` is how long the harness's own looks took about that time: a busy machine makes those of the
+    workers as slow.
+    """
 
     at: float
     job_id: int
     seconds: float
+    look: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 import psycopg
 
@@ -49,6 +51,7 @@ class Looks:
         self._session: psycopg.Connection | None = None
         self.sightings: list[Sighting] = []
         self.overdue: list[Overdue] = []
+        self._took: deque[float] = deque(maxlen=10)
 
     def __call__(self) -> None:
         """Look once."""
@@ -56,7 +59,9 @@ class Looks:
         try:
             self._session = self._session or self._connect()
             self.sightings += tables.sightings(self._session, at)
-            self.overdue += tables.overdue(self._session, at)
+            overdue = tables.overdue(self._session, at)
+            self._took.append(time.monotonic() - at)
+            self.overdue += [replace(entry, look=max(self._took)) for entry in overdue]
         except psycopg.Error:
             if self._session:
                 self._session.close()

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 FOUND_BY = {
     "rescue-too-early": ("kill the keeper", {"executions_do_not_overlap", "losses_are_explained"}),
-    "no-fence": ("freeze a worker", {"outcomes_are_their_owners"}),
+    "no-fence": ("freeze a worker", {"lease_version_only_grows", "owners_do_not_overlap"}),
     "enqueue-apart": ("kill a child", {"rolled_back_jobs_left_nothing"}),
 }
 

@@ -298,6 +298,14 @@ def test_a_lease_may_be_overdue_while_nobody_could_rescue() -> None:
     assert check(history) == []
 
 
+def test_a_lease_may_be_overdue_for_longer_on_a_machine_on_which_all_looks_are_slow() -> None:
+    history = good()
+    history.overdue.append(Overdue(9.0, 1, 1.9, look=0.1))
+    assert check(history) == []
+    history.overdue.append(Overdue(9.0, 1, 2.1, look=0.1))
+    assert rules_broken(history) == {"no_lease_stays_overdue"}
+
+
 def test_a_lease_may_be_overdue_while_its_row_is_locked() -> None:
     history = good()
     history.overdue.append(Overdue(9.0, 1, 3.0))
