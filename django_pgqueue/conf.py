@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .retention import QUEUES
 from .states import CANCELLED, DEAD, SUCCEEDED
 
 DAY = 24 * 3600.0
@@ -63,7 +64,7 @@ class Options:
     grace: float = 25.0
     release: str = ""
     task_aliases: Mapping[str, str] = field(default_factory=dict)
-    retention: Mapping[str, float | None] = field(
+    retention: Mapping[str, Any] = field(
         default_factory=lambda: {SUCCEEDED: 7 * DAY, CANCELLED: 7 * DAY, DEAD: 90 * DAY}
     )
 
@@ -212,12 +213,44 @@ def _problem_of(name: str, value: Any) -> Problem | None:
 
 
 def _retention_problem(value: Any) -> Problem | None:
-    hint = "For example {'succeeded': 604800, 'dead': None}; None keeps for ever."
     if not isinstance(value, Mapping):
-        return Problem(2, f"retention must map a status to seconds, not {value!r}.", hint)
-    for status, seconds in value.items():
+        return Problem(2, f"retention must map a status to seconds, not {value!r}.", _RETENTION_HINT)
+    queues = value.get(QUEUES, {})
+    if not isinstance(queues, Mapping) or not all(isinstance(name, str) for name in queues):
+        return Problem(
+            2,
+            f"retention[{QUEUES!r}] must map names of queues to retentions, not {queues!r}.",
+            _RETENTION_HINT,
+        )
+    general = {status: seconds for status, seconds in value.items() if status != QUEUES}
+    return next(
+        (
+            problem
+            for where, ages in [
+                ("retention", general),
+                *((f"retention[{QUEUES!r}][{q!r}]", a) for q, a in queues.items()),
+            ]
+            if (problem := _ages_problem(where, ages)) is not None
+        ),
+        None,
+    )
+
+
+_RETENTION_HINT = (
+    "For example {'succeeded': 604800, 'dead': None, 'queues': {'emails': {'succeeded': 3600}}}; None keeps "
+    "for ever."
+)
+
+
+def _ages_problem(where: str, ages: Any) -> Problem | None:
+    if not isinstance(ages, Mapping):
+        return Problem(2, f"{where} must map a status to seconds, not {ages!r}.", _RETENTION_HINT)
+    for status, seconds in ages.items():
         if status not in (SUCCEEDED, DEAD, CANCELLED):
-            return Problem(2, f"retention has the status {status!r}; only ended jobs are pruned.", hint)
+            said = f"{where} has the status {status!r}; only ended jobs are pruned."
+            return Problem(2, said, _RETENTION_HINT)
         if seconds is not None and not _is_pause(seconds):
-            return Problem(2, f"retention of {status!r} must be None or seconds, not {seconds!r}.", hint)
+            return Problem(
+                2, f"{where} of {status!r} must be None or seconds, not {seconds!r}.", _RETENTION_HINT
+            )
     return None

@@ -4,6 +4,7 @@ A queue is counted up to a limit; beyond it the planner's estimate stands, and i
 """
 
 import json
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import router
@@ -43,7 +44,7 @@ class Scheduled(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The deepest and oldest that a queue was in the span that began at ``starts_at``, seconds of the epoch."""
+    """The deepest and oldest that a queue was in a span; ``starts_at``: its beginning, in epoch seconds."""
 
     starts_at: int
     queue: str
@@ -64,6 +65,20 @@ class SampleManager(GuardedManager):
         """Return how many jobs have a time ahead."""
         jobs, next_in, now = run(connection or self._connection(), sql.SCHEDULED, {"limit": limit})[0]
         return Scheduled(jobs, jobs >= limit, next_in, now)
+
+    def database_time(self, *, connection: Connection = None) -> datetime:
+        """Return the database's time, aware or not as the connection gives it."""
+        moment: datetime = run(connection or self._connection(), sql.NOW, {})[0][0]
+        return moment
+
+    def standing(self, *, connection: Connection = None) -> str:
+        """Return what keeps the database from doing the queue's work, or nothing."""
+        is_standby, is_read_only, has_tables = run(connection or self._connection(), sql.STANDING, {})[0]
+        if is_standby:
+            return "The database is a standby: it takes no writes until it is promoted."
+        if is_read_only:
+            return "The database is read-only: default_transaction_read_only is on."
+        return "" if has_tables else "The queue's tables are missing: run manage.py migrate."
 
     def take(self, *, connection: Connection) -> int:
         """Store the depths of this minute, unless somebody has; return for how many queues."""

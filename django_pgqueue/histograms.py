@@ -7,7 +7,7 @@ factor of two, and mostly by far less.
 from collections.abc import Sequence
 
 FIRST_THRESHOLD = 0.001
-THRESHOLDS = tuple(FIRST_THRESHOLD * 2**step for step in range(27))
+THRESHOLDS: tuple[float, ...] = tuple(FIRST_THRESHOLD * 2.0**step for step in range(27))
 """Seconds at which one bucket ends and the next begins: a millisecond, doubling, to 18 hours."""
 BUCKETS = len(THRESHOLDS) + 1
 

@@ -14,11 +14,16 @@ from typing import Any
 from .events import log
 from .managers import PROMOTE_HEAD, PromoteMark
 from .models import Job
+from .retention import Rule, rules_of
 
 BATCH = 1000
 SHARE = 0.1
 """Part of the time that one duty may take."""
 SWEEP_AT_LEAST_EVERY = 30.0
+WALK_FOR = 0.25
+"""Seconds that one look for jobs of queues with a retention of their own goes on at most."""
+WALK_ANEW_EVERY = 6 * 3600.0
+"""Seconds after which such a look begins at the oldest job again, for what was locked when it came by."""
 
 
 class Duty:
@@ -92,22 +97,42 @@ def rescue(connection: Any, *, server_up: float) -> int:
 
 
 class Pruner:
-    """Deletes ended jobs past their retention, a bounded batch at a time."""
+    """Deletes ended jobs past their retention, bounded batches at a time."""
 
-    def __init__(self, retention: Mapping[str, float | None]) -> None:
-        self._ages = {status: age for status, age in retention.items() if age is not None}
-        self._after: dict[str, Any] = {}
+    def __init__(self, retention: Mapping[str, Any]) -> None:
+        self._rules = rules_of(retention)
+        self._after: dict[Rule, Any] = {}
+        self._from_head_at: dict[Rule, float] = {}
 
     def __call__(self, connection: Any) -> int:
-        """Prune one batch of each status; return the size of the largest."""
+        """Prune one batch of each rule; return the size of the largest."""
         most = 0
-        for status, age in self._ages.items():
-            rows = Job.objects.prune(
-                status, age=age, limit=BATCH, after=self._after.get(status), connection=connection
-            )
-            # A full batch has more behind it; the next pass begins at the head again.
-            self._after[status] = (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
-            if rows:
-                log("pruned", jobs=len(rows), status=status)
-            most = max(most, len(rows))
+        for rule in self._rules:
+            deleted = self._of_all(rule, connection) if rule.is_general else self._of_some(rule, connection)
+            if deleted:
+                queues = None if rule.queues is None else ",".join(rule.queues)
+                log("pruned", jobs=deleted, status=rule.status, queues=queues)
+            most = max(most, deleted)
         return most
+
+    def _of_all(self, rule: Rule, connection: Any) -> int:
+        pruned = Job.objects.prune_by(rule, limit=BATCH, after=self._after.get(rule), connection=connection)
+        # A full batch has more behind it; the next pass begins at the head again.
+        self._after[rule] = pruned.after if pruned.goes_on else None
+        return pruned.deleted
+
+    def _of_some(self, rule: Rule, connection: Any) -> int:
+        """Walk on from where the last pass ended: what lies before is of other queues, or gone."""
+        began = time.monotonic()
+        if began - self._from_head_at.get(rule, float("-inf")) > WALK_ANEW_EVERY:
+            self._from_head_at[rule] = began
+            self._after[rule] = None
+        deleted = 0
+        while True:
+            pruned = Job.objects.prune_by(
+                rule, limit=BATCH, after=self._after.get(rule), connection=connection
+            )
+            self._after[rule] = pruned.after
+            deleted += pruned.deleted
+            if not pruned.goes_on or deleted >= BATCH or time.monotonic() - began > WALK_FOR:
+                return deleted

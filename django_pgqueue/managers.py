@@ -1,7 +1,7 @@
 """The verbs: one method for each statement in ``sql``, in the order of a job's life.
 
-Those on jobs that a worker holds, between claim and cancel, are in ``holding``, the rarer ones of operators in
-``repairing``.
+Those on jobs that a worker holds, between claim and cancel, are in ``holding``, the rarer ones of operators
+in ``repairing``.
 
 Nothing else in the package runs these statements.  A verb runs on the connection it is given (a
 Django connection or a psycopg one), in whatever transaction that connection has; without one it
@@ -31,9 +31,11 @@ from .records import (
     Enqueued,
     NewJob,
     PastAttempt,
+    Pruned,
     RetryReport,
 )
 from .repairing import RepairedJobs
+from .retention import Rule
 
 TRIES = 5
 """How often an insert is tried whose unique key is taken at the insert and free at the look."""
@@ -263,6 +265,33 @@ class JobManager(RepairedJobs, JobLists):
         }
         rows = run(connection or self._write_connection(), sql.PRUNE, params)
         return sorted(rows, key=lambda row: (row[1], row[0]))
+
+    def prune_by(
+        self, rule: Rule, *, limit: int, after: tuple[Any, int] | None = None, connection: Connection = None
+    ) -> Pruned:
+        """Delete up to ``limit`` jobs that a rule of retention is about; see ``Pruned`` for how to go on.
+
+        For a rule of some queues, ten times as many ended jobs are looked at, at most.
+        """
+        if rule.is_general:
+            rows = self.prune(rule.status, age=rule.age, limit=limit, after=after, connection=connection)
+            return Pruned(len(rows), (rows[-1][1], rows[-1][0]) if rows else after, len(rows) == limit)
+        finished_at, job_id = after or ("-infinity", 0)
+        params = {
+            "status": rule.status,
+            "age": rule.age,
+            "queues": list(rule.but_not if rule.queues is None else rule.queues),
+            "named": rule.queues is not None,
+            "limit": limit,
+            "look": 10 * limit,
+            "after_finished_at": finished_at,
+            "after_job_id": job_id,
+        }
+        walked = run(connection or self._write_connection(), sql.PRUNE_QUEUES, params)
+        if not walked:
+            return Pruned(0, after, False)
+        deleted, finished_at, job_id, goes_on = walked[0]
+        return Pruned(deleted, (finished_at, job_id), goes_on)
 
     # --- tests of projects
 

@@ -51,7 +51,7 @@ class Rollup(GuardedModel):
 
 
 class RollupMark(GuardedModel):
-    """One row: which attempts are counted, all that transactions before ``next_xid`` wrote, but ``pending``."""
+    """One row: what is counted: all that transactions before ``next_xid`` wrote, less ``pending``."""
 
     id = models.SmallIntegerField(_("id"), primary_key=True)
     next_xid = models.BigIntegerField(_("next transaction"))

@@ -1,7 +1,7 @@
 """``QueuePause.objects``: pausing queues, draining them, and letting them go on.
 
-Claims look at the pauses themselves, so each holds from the next claim on.  What runs goes on, and so does what a
-child has claimed ahead, a tenth of a second of work.
+Claims look at the pauses themselves, so each holds from the next claim on.  What runs goes on, and so does
+what a child has claimed ahead, a tenth of a second of work.
 """
 
 from datetime import datetime

@@ -237,3 +237,11 @@ class RetryReport:
     retried: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
     conflicts: list[int] = field(default_factory=list)
+
+
+class Pruned(NamedTuple):
+    """What one batch of pruning did; ``after`` is where the next begins, ``goes_on``: there may be more."""
+
+    deleted: int
+    after: tuple[Any, int] | None
+    goes_on: bool

@@ -1,7 +1,7 @@
 """``Worker.objects``: which workers there are, for people to see.
 
-A supervisor's keeper writes its row with its beat and takes it away at the end.  Nothing depends on these rows: a
-worker without one works, and the jobs of a dead one are rescued by their leases.
+A supervisor's keeper writes its row with its beat and takes it away at the end.  Nothing depends on these
+rows: a worker without one works, and the jobs of a dead one are rescued by their leases.
 """
 
 import json
@@ -31,7 +31,7 @@ class ChildProcess(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """What a keeper says of its worker; ``started_ago`` in seconds, ``memory`` of all processes in megabytes."""
+    """What a keeper says of its worker; ``started_ago`` in seconds, ``memory`` of all processes in MB."""
 
     worker_id: str
     host: str

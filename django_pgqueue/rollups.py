@@ -1,7 +1,7 @@
 """``Rollup.objects``: counting attempts into rollups, and reading what they came to.
 
-Counting is for the keeper: ``count_attempts`` takes one bounded batch, in the transaction that it is given.  The
-rest are readings for the overview; each covers a window of whole spans that ends with the present one.
+Counting is for the keeper: ``count_attempts`` takes one bounded batch, in the transaction that it is given.
+The rest are readings for the overview; each covers a window of whole spans that ends with the present one.
 """
 
 import json

@@ -69,7 +69,21 @@ WRONG: dict[str, list[Any]] = {
     "coroutines": [0, None, "32"],
     "grace": [-1, None, "25"],
     "release": [None, 7, "x" * 129, "two\nlines"],
-    "retention": [7, "7", None, {"running": 1}, {"dead": -1}, {"dead": "1"}, {"dead": float("nan")}, {5: 5}],
+    "retention": [
+        7,
+        "7",
+        None,
+        {"running": 1},
+        {"dead": -1},
+        {"dead": "1"},
+        {"dead": float("nan")},
+        {5: 5},
+        {"queues": 7},
+        {"queues": {"q": 7}},
+        {"queues": {"q": {"running": 1}}},
+        {"queues": {"q": {"dead": -1}}},
+        {"queues": {7: {}}},
+    ],
     "task_aliases": [None, ["a"], {"a": 5}, {5: "a"}],
 }
 

@@ -2,13 +2,17 @@
 
 import sys
 import types
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.utils.module_loading import import_string
 
+from devtools.environments import ROOT
 from django_pgqueue import checks, conf, states, testing
+from django_pgqueue.operating import QueuePause
 from django_pgqueue.tasks import PgQueueTask
 
 from . import support
@@ -60,14 +64,15 @@ def test_statements_run(block: Block) -> None:
 
 @pytest.mark.django_db
 def test_a_restored_copy_is_silenced_by_what_the_docs_say() -> None:
-    (block,) = blocks("run")
+    assert "manage.py pgqueue_park --cancel" in (ROOT / "docs" / "operations.md").read_text()
     made = [
         support.make(status) for status in (states.SCHEDULED, states.READY, states.RUNNING, states.SUCCEEDED)
     ]
-    exec(block.compiled(), {})
+    call_command("pgqueue_park", "--cancel", stdout=StringIO())
     became = [support.status_of(job.job_id) for job in made]
     assert became == [states.CANCELLED, states.CANCELLED, states.RUNNING, states.SUCCEEDED]
     assert support.state_of(made[2].job_id).cancel_requested_at
+    assert "" in QueuePause.objects.present()
 
 
 @pytest.mark.django_db

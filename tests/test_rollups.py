@@ -1,4 +1,4 @@
-"""Rollups: each attempt is counted exactly once, in whatever order transactions commit, however many count."""
+"""Rollups: each attempt is counted exactly once, in whatever order transactions commit, whoever counts."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -220,7 +220,9 @@ def test_a_database_with_younger_transactions_begins_anew() -> None:
     assert mark_row()["counted_from"] != "-infinity"
     fetch(f"UPDATE {sql_mark()} SET next_xid = 0 RETURNING 1")
     count()
-    assert sums().succeeded == 4, "two before, one after; of all that is there, only the last is counted again"
+    assert sums().succeeded == 4, (
+        "two before, one after; of all that is there, only the last is counted again"
+    )
 
 
 def test_attempts_recorded_before_the_column_was_there_do_not_count() -> None:

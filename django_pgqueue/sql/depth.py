@@ -7,8 +7,8 @@ SAMPLE = "django_pgqueue_queuesample"
 _READY = f"FROM {STATE} WHERE status = 'ready' AND queue"
 _CLAIM_ORDER = "ORDER BY (priority * -1), position, job_id"
 
-# Positions rise with time within a priority, so the first of each priority is the oldest there.  An index has no
-# loose scan: one probe per distinct queue, and per distinct priority in it, emulates it.
+# Positions rise with time within a priority, so the first of each priority is the oldest there.  One probe
+# per distinct queue, and per distinct priority in it, emulates a loose index scan.
 DEPTHS = f"""
 WITH RECURSIVE found AS (
     (SELECT queue, 1 AS place FROM {STATE} WHERE status = 'ready' ORDER BY queue LIMIT 1)
@@ -53,14 +53,22 @@ ORDER BY queue
 SCHEDULED = f"""
 SELECT (SELECT count(*) FROM (SELECT FROM {STATE} WHERE status = 'scheduled'
                               ORDER BY run_at, job_id LIMIT %(limit)s) AS counted),
-       extract(epoch FROM (SELECT run_at FROM {STATE} WHERE status = 'scheduled' ORDER BY run_at, job_id LIMIT 1)
-               - clock_timestamp())::float8,
+       extract(epoch FROM (SELECT run_at FROM {STATE} WHERE status = 'scheduled'
+                           ORDER BY run_at, job_id LIMIT 1) - clock_timestamp())::float8,
        extract(epoch FROM clock_timestamp())::float8
 """
 
 # What the planner believes costs a plan and reads nothing.  No parameter can stand in an EXPLAIN: the name is
 # put in as a literal, quoted by psycopg.
 PLANNED_READY = f"EXPLAIN (FORMAT JSON) SELECT FROM {STATE} WHERE status = 'ready' AND queue = {{}}"
+
+NOW = "SELECT clock_timestamp()"
+
+# Whether the database can do the queue's work at all: has its tables, and takes writes.
+STANDING = f"""
+SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::boolean,
+       to_regclass('{STATE}') IS NOT NULL
+"""
 
 ADD_SAMPLE = f"""
 INSERT INTO {SAMPLE} (taken_at, queue, ready, running, oldest)

@@ -90,3 +90,48 @@ WITH old AS MATERIALIZED (
 )
 SELECT job_id, finished_at FROM states
 """
+
+# A queue's own retention has no index: a bounded stretch of the index by time is looked through, and the mark
+# moves past what belongs to other queues.  What is locked is left to the next walk from the head.
+PRUNE_QUEUES = f"""
+WITH seen AS MATERIALIZED (
+    SELECT job_id, queue, finished_at
+    FROM {STATE}
+    WHERE status = %(status)s
+      AND finished_at IS NOT NULL
+      AND finished_at < (SELECT clock_timestamp()) - make_interval(secs => %(age)s)
+      AND (finished_at, job_id) > (%(after_finished_at)s::timestamptz, %(after_job_id)s::bigint)
+    ORDER BY finished_at, job_id
+    LIMIT %(look)s
+), wanted AS MATERIALIZED (
+    SELECT job_id, finished_at FROM seen
+    WHERE CASE WHEN %(named)s THEN queue = ANY(%(queues)s::text[]) ELSE queue <> ALL(%(queues)s::text[]) END
+    ORDER BY finished_at, job_id
+    LIMIT %(limit)s
+), old AS MATERIALIZED (
+    SELECT locked.job_id
+    FROM (SELECT job_id FROM wanted ORDER BY job_id) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT state.job_id FROM {STATE} AS state
+        WHERE state.job_id = wanted.job_id AND state.status = %(status)s
+          AND state.finished_at < (SELECT clock_timestamp()) - make_interval(secs => %(age)s)
+        FOR UPDATE SKIP LOCKED
+    ) AS locked
+), states AS (
+    DELETE FROM {STATE} AS state USING old WHERE state.job_id = ANY(ARRAY[old.job_id])
+    RETURNING state.job_id
+), attempts AS (
+    DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = ANY(ARRAY[old.job_id])
+), jobs AS (
+    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
+        SELECT job.place FROM old CROSS JOIN LATERAL {job_of("old")} AS job
+    ))
+), reached AS (
+    (SELECT finished_at, job_id, true AS goes_on FROM wanted
+     WHERE (SELECT count(*) FROM wanted) >= %(limit)s ORDER BY finished_at DESC, job_id DESC LIMIT 1)
+    UNION ALL
+    (SELECT finished_at, job_id, (SELECT count(*) FROM seen) >= %(look)s FROM seen
+     WHERE (SELECT count(*) FROM wanted) < %(limit)s ORDER BY finished_at DESC, job_id DESC LIMIT 1)
+)
+SELECT (SELECT count(*) FROM states), finished_at, job_id, goes_on FROM reached
+"""

@@ -19,7 +19,7 @@ RETURNING queue
 RESUME = f"DELETE FROM {PAUSE_TABLE} WHERE queue = %(queue)s RETURNING is_draining, since, by, reason"
 PAUSES = f"SELECT queue, is_draining, since, by, reason FROM {PAUSE_TABLE} ORDER BY queue"
 
-# A queue that drains is paused once nothing of it is ready or runs.  What becomes ready in the same moment waits.
+# A queue that drains is paused once nothing of it is ready or runs.  What becomes ready just then waits.
 END_DRAINS = f"""
 UPDATE {PAUSE_TABLE} AS pause
 SET is_draining = false

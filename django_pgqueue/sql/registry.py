@@ -8,8 +8,8 @@ from .tables import STATE
 WORKER = "django_pgqueue_worker"
 
 BEAT = f"""
-INSERT INTO {WORKER} AS worker (worker_id, host, pid, started_at, beat_at, heartbeat, queues, processes, threads,
-                                version, release, memory, is_stopping, children, stop_requested_by)
+INSERT INTO {WORKER} AS worker (worker_id, host, pid, started_at, beat_at, heartbeat, queues, processes,
+                                threads, version, release, memory, is_stopping, children, stop_requested_by)
 VALUES (%(worker_id)s, %(host)s, %(pid)s, clock_timestamp() - make_interval(secs => %(started_ago)s),
         clock_timestamp(), %(heartbeat)s, %(queues)s, %(processes)s, %(threads)s, %(version)s, %(release)s,
         %(memory)s, %(is_stopping)s, %(children)s::json, '')
@@ -34,8 +34,8 @@ RETURNING worker_id
 """
 REGISTERED = f"""
 SELECT worker_id, host, pid, extract(epoch FROM clock_timestamp() - started_at)::float8,
-       extract(epoch FROM clock_timestamp() - beat_at)::float8, heartbeat, queues, processes, threads, version,
-       release, memory, is_stopping, children, stop_requested_at, stop_requested_by
+       extract(epoch FROM clock_timestamp() - beat_at)::float8, heartbeat, queues, processes, threads,
+       version, release, memory, is_stopping, children, stop_requested_at, stop_requested_by
 FROM {WORKER}
 ORDER BY host, started_at, worker_id
 LIMIT %(limit)s

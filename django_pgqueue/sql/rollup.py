@@ -1,9 +1,10 @@
 """Rollups: what attempts came to, by minute and quarter of an hour, each attempt counted exactly once.
 
-Attempts commit in another order than they are numbered, so a mark on time or id would miss some.  Each attempt
-carries the id of the transaction that wrote it.  The mark is a snapshot of transactions: all before ``next_xid``
-are counted, but those in ``pending``, which had not ended when they were passed.  One statement reads, under one
-snapshot, what has ended since; the mark's row is locked meanwhile, so that several keepers take turns.
+Attempts commit in another order than they are numbered, so a mark on time or id would miss some.  Each
+attempt carries the id of the transaction that wrote it.  The mark is a snapshot of transactions: all before
+``next_xid`` are counted, but those in ``pending``, which had not ended when they were passed.  One statement
+reads, under one snapshot, what has ended since; the mark's row is locked meanwhile, so that several keepers
+take turns.
 """
 
 from ..histograms import THRESHOLDS
@@ -21,7 +22,7 @@ INSERT INTO {MARK} (id, next_xid, pending, counted_from)
 SELECT 1, 0, '{{}}', '-infinity' WHERE NOT EXISTS (SELECT FROM {MARK})
 ON CONFLICT (id) DO NOTHING
 """
-# In a statement of its own: the next one must look with a newer snapshot than the one that waited for the lock.
+# In a statement of its own: the next one must look with a newer snapshot than the one that took the lock.
 LOCK_MARK = f"""
 SELECT next_xid, pending, counted_from::text,
        next_xid > pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS is_ahead
@@ -30,8 +31,8 @@ WHERE id = 1
 FOR NO KEY UPDATE SKIP LOCKED
 """
 
-# A database restored elsewhere has younger transaction ids than the mark: nothing would be new for a long time,
-# and then old attempts a second time.  So the mark starts again, and what had ended before that does not count.
+# A database restored elsewhere has younger transaction ids than the mark: nothing would be new for a long
+# time, and then old attempts a second time.  So the mark begins anew, and what had ended before is left out.
 RESTART_MARK = f"""
 UPDATE {MARK} SET next_xid = pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pending = '{{}}',
        counted_from = clock_timestamp()
@@ -80,7 +81,8 @@ WITH present AS MATERIALIZED (
            job.queue, job.task_path, fresh.outcome,
            width_bucket(extract(epoch FROM fresh.finished_at - fresh.started_at)::float8, {_BUCKET}) AS run,
            CASE WHEN fresh.number = 1 THEN width_bucket(
-               extract(epoch FROM fresh.started_at - coalesce(job.run_after, job.enqueued_at))::float8, {_BUCKET}
+               extract(epoch FROM fresh.started_at - coalesce(job.run_after, job.enqueued_at))::float8,
+               {_BUCKET}
            ) END AS wait,
            count(*) AS attempts,
            sum(extract(epoch FROM fresh.finished_at - fresh.started_at))::float8 AS seconds
@@ -163,7 +165,8 @@ LIMIT %(limit)s
 """
 
 HISTOGRAMS = f"""
-SELECT extract(epoch FROM starts_at)::bigint, queue, task_path, place::int, sum(run)::bigint, sum(wait)::bigint
+SELECT extract(epoch FROM starts_at)::bigint, queue, task_path, place::int,
+       sum(run)::bigint, sum(wait)::bigint
 FROM {ROLLUP}
 CROSS JOIN LATERAL unnest(runs, waits) WITH ORDINALITY AS bucket(run, wait, place)
 WHERE {_WINDOW} AND (run > 0 OR wait > 0)

@@ -35,7 +35,7 @@ class WorkerConfig:
     prepared_statements: bool = True
     unknown_task_patience: float = 3600.0
     release: str = ""
-    retention: dict[str, float | None] = field(default_factory=dict)
+    retention: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def make(cls, alias: str, queues: tuple[str, ...], options: Options, **overrides: Any) -> "WorkerConfig":

@@ -12,7 +12,8 @@ from django_pgqueue import histograms
 from django_pgqueue.admin.breaking import breakable
 from django_pgqueue.admin.wording import NOTHING, age, duration, number, visible
 from django_pgqueue.operating import Overview
-from django_pgqueue.registry import DEAD
+from django_pgqueue.registry import DEAD, Registered
+from django_pgqueue.rollups import TaskSums
 
 from . import figures, pictures
 from .attention import concerns
@@ -181,7 +182,7 @@ class TaskRow:
     url: str
 
 
-def task_row(task: figures.TaskSums, past: Past, links: Links) -> TaskRow:
+def task_row(task: TaskSums, past: Past, links: Links) -> TaskRow:
     """Return a task as the table shows it."""
     times = past.times_of_tasks.get((task.queue, task.task_path))
     sums = task.sums
@@ -217,7 +218,7 @@ class WorkerRow:
     beat: str
 
 
-def worker_row(worker: figures.Registered) -> WorkerRow:
+def worker_row(worker: Registered) -> WorkerRow:
     """Return a worker as the short table shows it."""
     holds = sum(child.holds for child in worker.children)
     return WorkerRow(

@@ -1,42 +1,65 @@
-"""``manage.py pgqueue_status``: what waits and runs in each queue, and whether any worker takes it."""
+"""``manage.py pgqueue_status``: the overview in the terminal, once or live."""
 
-import json
+import time
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from ...models import Job
+from ...pauses import ALL_QUEUES, Pause
 from ...readings import QueueStatus
 from ..aliases import our_backend
+from ..output import dumped, table
+from ..status import Status, status_of
 
 HEADINGS = ("queue", "ready", "oldest", "running", "scheduled", "")
+CLEAR = "\033[H\033[2J"
+WATCH_EVERY = 2.0
 
 
 class Command(BaseCommand):
-    """Show the queues.  Exit code 0, whatever there is to say."""
+    """Show the queues, the last hour and the workers.  Exit code 0, whatever there is to say."""
 
-    help = "Show what waits and runs in each queue, and which queues nobody serves."
+    help = "Show what waits and runs in each queue, what the last hour was like, and which workers there are."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--backend", default="default", help="alias in TASKS (default: %(default)s)")
         parser.add_argument("--json", action="store_true", help="for programs")
+        parser.add_argument(
+            "--watch",
+            nargs="?",
+            type=float,
+            const=WATCH_EVERY,
+            metavar="S",
+            help="show it anew every so many seconds (2), until Ctrl-C",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Ask once and print."""
+        """Ask and print."""
         backend = our_backend(options["backend"])
-        jobs = Job.objects.db_manager(backend.settings.database)
-        queues, workers = jobs.queues(), jobs.worker_processes()
-        if options["json"]:
-            found = [{**queue._asdict(), "note": note(queue, workers, backend.queues)} for queue in queues]
-            self.stdout.write(json.dumps({"worker_processes": workers, "queues": found}, indent=2))
-            return
-        rows = [HEADINGS, *(row(queue, note(queue, workers, backend.queues)) for queue in queues)]
-        widths = [max(len(cells[column]) for cells in rows) for column in range(len(HEADINGS))]
-        for name, *numbers, said in rows:
-            aligned = [number.rjust(width) for number, width in zip(numbers, widths[1:-1], strict=True)]
-            self.stdout.write("  ".join([name.ljust(widths[0]), *aligned, said]).rstrip())
-        self.stdout.write(f"{workers} worker processes are connected.")
+        while True:
+            lines = self._lines(status_of(backend), backend.queues, as_json=options["json"])
+            if options["watch"] is None:
+                self.stdout.write("\n".join(lines))
+                return
+            self.stdout.write(("" if options["json"] else CLEAR) + "\n".join(lines))
+            self.stdout.flush()
+            try:
+                time.sleep(max(options["watch"], 0.1))
+            except KeyboardInterrupt:
+                return
+
+    def _lines(self, status: Status, declared: set[str], *, as_json: bool) -> list[str]:
+        notes = {
+            queue.queue: note(queue, status.worker_processes, declared, status.pauses)
+            for queue in status.queues
+        }
+        if as_json:
+            return [dumped(status.as_json(notes))]
+        rows = [HEADINGS, *(row(queue, notes[queue.queue]) for queue in status.queues)]
+        lines = table(rows, numbers=frozenset(range(1, 5)))
+        lines.append(f"{status.worker_processes} worker processes are connected.")
+        return [*lines, *status.lines()]
 
 
 def row(queue: QueueStatus, said: str) -> tuple[str, ...]:
@@ -45,8 +68,11 @@ def row(queue: QueueStatus, said: str) -> tuple[str, ...]:
     return (queue.queue, str(queue.ready), oldest, str(queue.running), str(queue.scheduled), said)
 
 
-def note(queue: QueueStatus, workers: int, declared: set[str]) -> str:
+def note(queue: QueueStatus, workers: int, declared: set[str], pauses: dict[str, Pause]) -> str:
     """Return what is remarkable about a queue, or nothing."""
+    pause = pauses.get(queue.queue) or pauses.get(ALL_QUEUES)
+    if pause is not None:
+        return f"{'draining' if pause.is_draining else 'paused'}, by {pause.by}"
     if queue.is_stuck and not workers:
         return "waiting, no worker"
     if queue.is_stuck:
