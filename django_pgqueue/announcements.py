@@ -14,7 +14,7 @@ from . import compat
 from .events import log_receiver_error
 
 ASK_AGAIN = 1.0
-"""Seconds for which it is remembered whether anybody would hear a line of the log."""
+"""Seconds for which it is remembered whether anybody would hear a signal."""
 
 
 def send(name: str, *, sender: type, task_result: Any) -> None:
@@ -38,19 +38,20 @@ class Audience:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[float, bool]] = {}
+        self._known: dict[tuple[str, int], tuple[float, int, bool]] = {}
 
     def listens(self, name: str, level: int) -> bool:
-        """Return whether to send the signal ``name``, whose own log line would be of ``level``."""
-        return _has_receivers(name) or self._has_readers(level)
+        """Return whether to send the signal ``name``, whose own log line would be of ``level``.
 
-    def _has_readers(self, level: int) -> bool:
+        Remembered for a second, or until a receiver comes or goes.
+        """
         now = time.monotonic()
-        asked_at, has_readers = self._known.get(level, (float("-inf"), False))
-        if now - asked_at > ASK_AGAIN:
-            has_readers = _has_readers(level)
-            self._known[level] = (now, has_readers)
-        return has_readers
+        receivers = sum([len(getattr(module, name).receivers) for module in _signal_modules()])
+        asked_at, counted, heard = self._known.get((name, level), (float("-inf"), -1, False))
+        if now - asked_at > ASK_AGAIN or counted != receivers:
+            heard = listens(name, level)
+            self._known[name, level] = (now, receivers, heard)
+        return heard
 
 
 def _has_receivers(name: str) -> bool:

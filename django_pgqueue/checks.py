@@ -17,6 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.utils.module_loading import import_string
 
 from .conf import MAX_QUEUE_NAME, Options
+from .routers import APP, queue_databases
 from .storable import check_json
 
 
@@ -127,11 +128,18 @@ def _check_database(alias: str, database: str) -> Iterable[CheckMessage]:
 
 
 def _check_routing(alias: str, database: str) -> Iterable[CheckMessage]:
-    routed = router.db_for_write(apps.get_model("django_pgqueue", "Job"))
-    if routed != database:
+    hint = "Add 'django_pgqueue.routers.QueueRouter' to DATABASE_ROUTERS."
+    routed = router.db_for_write(apps.get_model(APP, "Job"))
+    if routed not in queue_databases():
         yield Error(
             f"TASKS[{alias!r}]: database is {database!r}, but the models are routed to {routed!r}.",
-            hint="Add 'django_pgqueue.routers.QueueRouter' to DATABASE_ROUTERS.",
+            hint=hint,
+            id="django_pgqueue.E008",
+        )
+    elif not router.allow_migrate(database, APP):
+        yield Error(
+            f"TASKS[{alias!r}]: database is {database!r}, but a router keeps the tables out of it.",
+            hint=hint,
             id="django_pgqueue.E008",
         )
     elif database != DEFAULT_DB_ALIAS:

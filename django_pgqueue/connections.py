@@ -5,7 +5,6 @@ a transaction.  A private connection is made from Django's parameters (the role 
 no worker when it breaks, and cannot hang for ever: a watchdog shuts its socket down.
 """
 
-import json
 import logging
 import os
 import random
@@ -19,8 +18,6 @@ import psycopg
 import psycopg.sql
 from django.db import connections
 from psycopg import errors
-from psycopg.abc import Buffer
-from psycopg.adapt import Loader
 
 from . import sql
 from .events import log
@@ -179,13 +176,12 @@ class PrivateConnection:
         return isinstance(self.last_error, errors.UndefinedTable | errors.UndefinedColumn)
 
 
-class _JsonLoader(Loader):
-    """Most jobs have no keyword arguments and no metadata: those need no parser."""
+class _BinaryCursor(psycopg.Cursor[Any]):
+    """Gets rows as the server has them: as text, times and numbers cost both sides more."""
 
-    def load(self, data: Buffer) -> Any:
-        """Return the value of a JSON text."""
-        text = bytes(data)
-        return {} if text == b"{}" else json.loads(text)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.format = psycopg.pq.Format.BINARY
 
 
 def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connection[Any]:
@@ -201,7 +197,7 @@ def connect(alias: str, name: str, *, prepared: bool = True) -> psycopg.Connecti
     connection = psycopg.connect(**params, autocommit=True, prepare_threshold=None)
     if prepared and not _is_pooled(connection):
         connection.prepare_threshold = 0
-    connection.adapters.register_loader("json", _JsonLoader)
+    connection.cursor_factory = _BinaryCursor
     # Explicit in every BEGIN: the project's or the role's default isolation may be stricter.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     role = wrapper.settings_dict["OPTIONS"].get("assume_role")

@@ -1,5 +1,6 @@
 """What a running task sees of its job and may ask of it: the context of a task with ``takes_context``."""
 
+import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
@@ -45,7 +46,8 @@ class JobContext(AnyContext):
     @property
     def metadata(self) -> dict[str, Any]:
         """What was stored with the job at its enqueueing."""
-        return self._execution.job.metadata
+        metadata: dict[str, Any] = json.loads(self._execution.job.metadata)
+        return metadata
 
     @property
     def idempotency_key(self) -> str:

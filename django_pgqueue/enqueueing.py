@@ -4,9 +4,8 @@ What cannot be stored is refused here with the argument's name; a bad item of ma
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from django.db import transaction
 from django.utils.timezone import get_current_timezone, is_naive, make_aware
@@ -20,15 +19,14 @@ from .querying import ROWS_PER_STATEMENT, queue_connection
 from .records import Enqueued, NewJob
 from .retries import Backoff
 from .signatures import Shape, shape_of
-from .storable import ATOMS, check_json, dump_json
+from .storable import ATOMS, check_json, dump_json, easy_json
 from .task_options import key_problem
 
 FOLLOW_AFTER = 0.1
 """Seconds: a job that follows a running one is never ready at once, so that promote decides about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A job that can be stored, with the task and the plain arguments for its result."""
 
     job: NewJob
@@ -111,11 +109,11 @@ def fill(
     limit = backend.settings.max_argument_bytes
     plain_args = [plain(value, "args", index, task) for index, value in enumerate(args)]
     plain_kwargs = {name: plain(value, "kwargs", name, task) for name, value in kwargs.items()}
-    job = template._replace(
-        args=checked_json(plain_args, "args", task, limit) if args else "[]",
-        kwargs=checked_json(plain_kwargs, "kwargs", task, limit) if kwargs else "{}",
-        unique_key=unique_key_of(task, plain_args, plain_kwargs),
-    )
+    args_text = checked_json(plain_args, "args", task, limit) if args else "[]"
+    kwargs_text = checked_json(plain_kwargs, "kwargs", task, limit) if kwargs else "{}"
+    key = unique_key_of(task, plain_args, plain_kwargs)
+    # _replace() would make a dictionary of thirteen fields, for each job of many.
+    job = NewJob._make((template[0], args_text, kwargs_text, *template[3:-1], key))
     return Prepared(job, task, plain_args, plain_kwargs, getattr(task, "on_conflict", "return"))
 
 
@@ -145,6 +143,9 @@ def plain(value: Any, where: str, key: int | str, task: AnyTask) -> Any:
 
 def checked_json(value: Any, name: str, task: AnyTask, limit: int) -> str:
     """Return JSON text of arguments; raises InvalidArguments that names the bad one."""
+    text = easy_json(value)
+    if text is not None and len(text) <= limit:
+        return text
     try:
         check_json(value, name)
     except RecursionError:

@@ -4,9 +4,10 @@
 Nothing here writes to the database; the settlement that comes out is written later, behind the fence.
 """
 
+import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from inspect import iscoroutinefunction
 from typing import Any
@@ -19,7 +20,7 @@ from .compat import AnyResult, AnyTask, TaskResultStatus, normalize_json
 from .context import JobContext as JobContext
 from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
-from .records import Cancelled, Claimed, Completed, Failed, PastAttempt, Settlement, Snoozed
+from .records import Cancelled, Claimed, Completed, Failed, Fence, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
 from .results import JobError, cancellation, new_result
 from .retries import Backoff, storable_delay
@@ -49,7 +50,12 @@ class Execution:
     progress: str | None = None
     row_locked: bool = False
     report: Callable[["Execution"], None] = lambda execution: None
+    fence: Fence = field(init=False)
     _result: AnyResult | None = None
+
+    def __post_init__(self) -> None:
+        """Make the proof of the claim once; it is asked for at every step."""
+        self.fence = self.job.fence
 
     @property
     def number(self) -> int:
@@ -95,8 +101,8 @@ def running_result(execution: Execution, task: AnyTask) -> AnyResult:
         started_at=project_time(execution.past[0].started_at if execution.past else job.claimed_at),
         finished_at=None,
         last_attempted_at=project_time(job.claimed_at),
-        args=job.args,
-        kwargs=job.kwargs,
+        args=json.loads(job.args),
+        kwargs=json.loads(job.kwargs),
         backend=job.backend,
         errors=[
             JobError(exception_class_path=past.exception_class, traceback=past.traceback or past.message)
@@ -122,9 +128,11 @@ def call(execution: Execution) -> Any:
     """Run the task's function (a coroutine function gives its coroutine) and return what it returns."""
     assert execution.task is not None  # noqa: S101 - prepare() came first
     job = execution.job
+    args = json.loads(job.args)
+    kwargs = json.loads(job.kwargs) if job.kwargs != "{}" else {}
     if execution.task.takes_context:
-        return execution.task.func(JobContext(execution), *job.args, **job.kwargs)
-    return execution.task.func(*job.args, **job.kwargs)
+        return execution.task.func(JobContext(execution), *args, **kwargs)
+    return execution.task.func(*args, **kwargs)
 
 
 # --- decide ----------------------------------------------------------------------------------------
@@ -174,6 +182,8 @@ class End:
 
 
 Decision = Complete | Fail | PutOff | Unknown | End
+NOTHING = Complete("null", None)
+"""What most tasks return."""
 
 
 def decide_return(execution: Execution, value: Any) -> Decision:
@@ -182,8 +192,10 @@ def decide_return(execution: Execution, value: Any) -> Decision:
     A value that JSON cannot hold ends the job: the side effect has happened, and running the task
     again would repeat it.
     """
+    if value is None:
+        return NOTHING
     try:
-        plain = normalize_json(value) if value is not None else None
+        plain = normalize_json(value)
         return Complete(dump_result(plain), plain)
     except (TypeError, ValueError, RecursionError) as error:
         # A type that JSON does not have is a TypeError with Django's own backends too.
@@ -195,7 +207,15 @@ def decide_return(execution: Execution, value: Any) -> Decision:
 
 
 def decide_raise(execution: Execution, error: BaseException) -> Decision:
-    """What becomes of a job whose task (or whose task's import) raised ``error``."""
+    """What becomes of a job whose task (or whose task's import) raised ``error``; never raises itself."""
+    try:
+        return _decide_raise(execution, error)
+    except BaseException as broken:  # noqa: BLE001 - an error may be such that looking at it raises
+        names = f"{class_path(error)} was raised, and looking at it raised {class_path(broken)}"
+        return _decide_raise(execution, RuntimeError(names))
+
+
+def _decide_raise(execution: Execution, error: BaseException) -> Decision:
     execution.error = error
     if isinstance(error, UnknownTask) and execution.task is None:
         return Unknown(safe_str(error))
@@ -269,7 +289,7 @@ def _bounded(seconds: float) -> float:
 
 def settlement(execution: Execution, now: float) -> Settlement:
     """Return what to write for an execution that was decided, with ages counted back from ``now``."""
-    fence = execution.job.fence
+    fence = execution.fence
     started = now - (execution.started if execution.started is not None else now)
     finished = now - (execution.finished if execution.finished is not None else now)
     match execution.decision:

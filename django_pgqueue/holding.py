@@ -39,9 +39,11 @@ class HeldJobs(JobReadings):
         """Extend leases to ``lease`` seconds from now; an expired one too while nobody took the job."""
         connection = connection or self._write_connection()
         rows = run(connection, sql.RENEW, {**_fence_columns(fences), "lease": lease})
-        answers = {Fence(*row[:3]): Renewal(DONE, row[3]) for row in rows}
-        for fence, answer in self._whereabouts(fences, answers, connection).items():
-            answers[fence] = Renewal(answer.result, False)
+        answers = {fences[place - 1]: Renewal(DONE, cancel_requested) for place, cancel_requested in rows}
+        missing = [fence for fence in fences if fence not in answers]
+        if missing:
+            for fence, answer in zip(missing, self._whereabouts(missing, connection), strict=True):
+                answers[fence] = Renewal(answer.result, False)
         return answers
 
     def report_progress(
@@ -85,15 +87,17 @@ class HeldJobs(JobReadings):
 
     def settle(
         self, settled: Sequence[Settlement], *, worker: WorkerIdentity, connection: Connection = None
-    ) -> dict[Fence, Answer]:
-        """Write settlements of any kinds, each kind by its own verb; answer for each fence."""
+    ) -> list[Answer]:
+        """Write settlements of any kinds, each kind by its own verb; answer for each, in order."""
         connection = connection or self._write_connection()
-        answers: dict[Fence, Answer] = {}
+        if len({type(settlement) for settlement in settled}) == 1:
+            return self._answers(_STATEMENT_OF[type(settled[0])], settled, worker, connection)
+        answers: dict[int, Answer] = {}
         for kind, statement in _STATEMENT_OF.items():
-            group = [settlement for settlement in settled if type(settlement) is kind]
-            if group:
-                answers |= self._settle(statement, group, worker, connection)
-        return answers
+            places = [place for place, settlement in enumerate(settled) if type(settlement) is kind]
+            group = [settled[place] for place in places]
+            answers |= zip(places, self._answers(statement, group, worker, connection), strict=True)
+        return [answers[place] for place in range(len(settled))]
 
     def release_unheld(
         self, held: Sequence[int], *, worker_id: str, within: float, connection: Connection = None
@@ -108,32 +112,32 @@ class HeldJobs(JobReadings):
     def _settle(
         self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
     ) -> dict[Fence, Answer]:
+        answers = self._answers(statement, settled, worker, connection or self._write_connection())
+        return {settlement.fence: answer for settlement, answer in zip(settled, answers, strict=True)}
+
+    def _answers(
+        self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
+    ) -> list[Answer]:
         if not settled:
-            return {}
-        connection = connection or self._write_connection()
-        done = self._write_outcomes(statement, settled, worker, connection)
-        fences = [settlement.fence for settlement in settled]
-        answers = done | self._whereabouts(fences, done, connection)
-        return {fence: answers[fence] for fence in fences}
+            return []
+        answers = self._write_outcomes(statement, settled, worker, connection)
+        if len(answers) < len(settled):
+            unanswered = [place for place in range(len(settled)) if place not in answers]
+            found = self._whereabouts([settled[place].fence for place in unanswered], connection)
+            answers |= zip(unanswered, found, strict=True)
+        return [answers[place] for place in range(len(settled))]
 
     def _write_outcomes(
         self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
-    ) -> dict[Fence, Answer]:
-        params = _fence_columns([settlement.fence for settlement in settled])
-        for name in type(settled[0]).__slots__:
-            if name != "fence":
-                params[name] = array([getattr(settlement, name) for settlement in settled])
-        rows = run(connection, statement, {**params, "host": worker.host, "pid": worker.pid})
-        return {Fence(*row[:3]): Answer(DONE, *row[3:]) for row in rows}
+    ) -> dict[int, Answer]:
+        columns = dict(zip(type(settled[0])._fields, zip(*settled, strict=True), strict=True))
+        params = _fence_columns(columns.pop("fence")) | {name: array(c) for name, c in columns.items()}
+        rows = run(connection, statement, params | {"host": worker.host, "pid": worker.pid})
+        return {place - 1: Answer(DONE, status, attempts) for place, status, attempts in rows}
 
-    def _whereabouts(
-        self, fences: Sequence[Fence], answered: Any, connection: Connection
-    ) -> dict[Fence, Answer]:
-        missing = [fence for fence in fences if fence not in answered]
-        if not missing:
-            return {}
-        rows = run(connection, sql.WHEREABOUTS, _fence_columns(missing))
-        return {Fence(*row[:3]): Answer(*row[3:]) for row in rows}
+    def _whereabouts(self, fences: Sequence[Fence], connection: Connection) -> list[Answer]:
+        rows = sorted(run(connection, sql.WHEREABOUTS, _fence_columns(fences)))
+        return [Answer(*row[1:]) for row in rows]
 
     # --- rescue
 
@@ -182,10 +186,9 @@ class HeldJobs(JobReadings):
             }
             rescued += [Rescued(*row) for row in run(connection, sql.RESCUE_WORKER, params)]
         if waiting:
-            for fence, answer in self._write_outcomes(sql.RELEASE, waiting, worker, connection).items():
-                rescued.append(
-                    Rescued(fence.job_id, answer.status or "", answer.attempts or 0, worker.worker_id)
-                )
+            for place, answer in self._write_outcomes(sql.RELEASE, waiting, worker, connection).items():
+                job_id = waiting[place].fence.job_id
+                rescued.append(Rescued(job_id, answer.status or "", answer.attempts or 0, worker.worker_id))
         return rescued
 
     def backend_lives(self, pid: int, *, connection: Connection = None) -> bool:
@@ -207,8 +210,5 @@ _STATEMENT_OF = {
 
 
 def _fence_columns(fences: Sequence[Fence]) -> dict[str, Any]:
-    return {
-        "job_id": array([fence.job_id for fence in fences]),
-        "lease_version": array([fence.lease_version for fence in fences]),
-        "lease_token": array([fence.lease_token for fence in fences]),
-    }
+    columns = zip(*fences, strict=True) if fences else [(), (), ()]
+    return {name: array(column) for name, column in zip(Fence._fields, columns, strict=True)}

@@ -5,7 +5,6 @@ always on exactly one side, whatever interrupts.  Rows that somebody else has lo
 that is about to run them, are left alone.
 """
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -118,4 +117,4 @@ def _prepare(backend: PgQueueBackend, row: Row) -> enqueueing.Prepared:
     origin = {ORIGIN: {"id": row.id, "enqueued_at": row.enqueued_at}}
     job = prepared.job._replace(metadata=dump_json(json.loads(prepared.job.metadata) | origin))
     # A task that was made unique meanwhile: two of its rows become one job.
-    return dataclasses.replace(prepared, job=job, on_conflict="return")
+    return prepared._replace(job=job, on_conflict="return")

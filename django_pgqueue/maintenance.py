@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from .events import log
@@ -60,20 +61,22 @@ class Promoter:
         self.next_in: float | None = None
 
     def __call__(self, connection: Any) -> int:
-        """Promote one batch; return how many."""
+        """Promote one batch; return how many.  Most looks find nothing due: they are one cheap question."""
         began = time.monotonic()
         since = began - self._swept_at
         sweep = self._sweep_cost <= SHARE * since or since > SWEEP_AT_LEAST_EVERY
-        rows = Job.objects.promote(
-            limit=BATCH, after=PROMOTE_HEAD if sweep else self._mark, connection=connection
-        )
+        after = PROMOTE_HEAD if sweep else self._mark
+        self.next_in = Job.objects.next_run_at(after=after, connection=connection)
+        rows: list[tuple[int, str, datetime]] = []
+        if self.next_in is not None and self.next_in <= 0:
+            rows = Job.objects.promote(limit=BATCH, after=after, connection=connection)
         if sweep:
             self._swept_at, self._sweep_cost = began, time.monotonic() - began
         if rows:
             self._mark = PromoteMark(rows[-1][2], rows[-1][0])
             self.promoted |= {queue for _, queue, _ in rows}
             log("promoted", jobs=len(rows))
-        self.next_in = Job.objects.next_run_at(connection=connection)
+            self.next_in = Job.objects.next_run_at(after=self._mark, connection=connection)
         return len(rows)
 
 

@@ -163,9 +163,12 @@ class JobManager(RepairedJobs, JobLists):
             for row in run(connection, sql.PROMOTE_NOW, {"job_ids": chunk})
         ]
 
-    def next_run_at(self, *, connection: Connection = None) -> float | None:
-        """Return the seconds until the next scheduled job is due (negative: overdue), or None."""
-        rows = run(connection or self._write_connection(), sql.NEXT_RUN_AT, {})
+    def next_run_at(
+        self, *, after: PromoteMark = PROMOTE_HEAD, connection: Connection = None
+    ) -> float | None:
+        """Return the seconds until the next job scheduled behind a mark is due (below 0: late), or None."""
+        params = {"after_run_at": after.run_at, "after_job_id": after.job_id}
+        rows = run(connection or self._write_connection(), sql.NEXT_RUN_AT, params)
         return rows[0][0] if rows else None
 
     # --- claim

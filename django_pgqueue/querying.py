@@ -1,7 +1,8 @@
 """How the verbs talk to a connection: execute a statement, in pieces, in a transaction, with cheap arrays."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -66,19 +67,27 @@ def chunks(items: Sequence[Any], size: int) -> Iterable[Sequence[Any]]:
         yield items[start : start + size]
 
 
-def array(values: list[Any]) -> Any:
+def array(values: Sequence[Any]) -> str:
     """Return an array parameter as a literal, which is far cheaper than a list.
 
     psycopg dumps a list element by element in Python; a batch has thousands of elements.
     """
-    return "{" + ",".join([_element(value) for value in values]) + "}"
+    return "{" + ",".join([_ELEMENT_OF.get(type(value), _quoted)(value) for value in values]) + "}"
 
 
-def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    text = str(value)
-    if isinstance(value, (int, float, UUID)):
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+def _quoted(value: Any) -> str:
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+@lru_cache(maxsize=64)
+def _token(value: UUID) -> str:
+    return str(value)
+
+
+_ELEMENT_OF: dict[type, Callable[[Any], str]] = {
+    type(None): lambda value: "NULL",
+    int: int.__repr__,
+    float: float.__repr__,
+    UUID: _token,
+}

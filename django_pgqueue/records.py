@@ -69,7 +69,11 @@ HEAD = Cursor(-1000, 0, 0)
 
 
 class Claimed(NamedTuple):
-    """A job as its worker gets it: one row of the claim.  ``attempts`` ended before this one."""
+    """A job as its worker gets it: one row of the claim.  ``attempts`` ended before this one.
+
+    ``args``, ``kwargs`` and ``metadata`` are JSON text, as in ``NewJob``: the worker's busiest thread need
+    not read what the task's own thread can.
+    """
 
     job_id: int
     lease_version: int
@@ -80,13 +84,13 @@ class Claimed(NamedTuple):
     claimed_at: datetime
     backend: str
     task_path: str
-    args: list[Any]
-    kwargs: dict[str, Any]
+    args: str
+    kwargs: str
     queue: str
     priority: int
     run_after: datetime | None
     enqueued_at: datetime
-    metadata: dict[str, Any]
+    metadata: str
     max_attempts: int
     timeout: float | None
     backoff_base: float
@@ -112,8 +116,7 @@ class Claimed(NamedTuple):
 # What became of an attempt.  ``started_ago`` and ``finished_ago`` are seconds before the write.
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """The task returned; ``return_value`` is JSON text."""
 
     fence: Fence
@@ -122,8 +125,7 @@ class Completed:
     return_value: str = "null"
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """The task raised.  ``delay`` seconds until the next attempt; ``final`` forbids one."""
 
     fence: Fence
@@ -137,8 +139,7 @@ class Failed:
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snoozed:
+class Snoozed(NamedTuple):
     """The job is put off by ``delay`` seconds, uncharged."""
 
     fence: Fence
@@ -149,8 +150,7 @@ class Snoozed:
     exception_class: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Released:
+class Released(NamedTuple):
     """The job goes back; ``started_ago`` is None when it never started."""
 
     fence: Fence
@@ -158,8 +158,7 @@ class Released:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(NamedTuple):
     """The worker ends the job as cancelled."""
 
     fence: Fence

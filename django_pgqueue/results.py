@@ -202,7 +202,8 @@ class JobResult(_ResultBase[P, R]):
         )
 
 
-_ATTRIBUTES = tuple(TaskResult.__dataclass_fields__)
+_SET = {name: getattr(TaskResult, name).__set__ for name in TaskResult.__dataclass_fields__}
+"""How each field is set past the constructor of a frozen class."""
 
 
 def new_result(**values: Any) -> JobResult[..., Any]:
@@ -213,8 +214,8 @@ def new_result(**values: Any) -> JobResult[..., Any]:
     result: JobResult[..., Any] = object.__new__(JobResult)
     object.__setattr__(result, "_progress", values.pop("progress", None))
     values["_return_value"] = None
-    for name in _ATTRIBUTES:
-        object.__setattr__(result, name, values[name])
+    for name, put in _SET.items():
+        put(result, values[name])
     return result
 
 

@@ -51,6 +51,18 @@ def dump_json(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
+def easy_json(arguments: list[Any] | dict[str, Any]) -> str | None:
+    """Return JSON text of numbers, truths and ASCII texts, as most arguments are; None of others."""
+    for value in arguments.values() if isinstance(arguments, dict) else arguments:
+        if type(value) not in ATOMS:
+            return None
+    try:
+        text = _ENCODER.encode(arguments)
+    except ValueError:
+        return None
+    return text if text.isascii() and "\\u0000" not in text else None
+
+
 def dump_result(value: Any) -> str:
     """Return JSON text of a task's return value; raises ValueError or TypeError for what JSON cannot hold.
 
@@ -68,7 +80,7 @@ def dump_result(value: Any) -> str:
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=True)
-ATOMS = (str, int, float, bool, type(None))
+ATOMS = frozenset((str, int, float, bool, type(None)))
 """Types of which JSON's form is the value itself; a subclass may have another."""
 
 

@@ -37,7 +37,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 if TYPE_CHECKING:
-    from .execution import JobContext
+    from .context import JobContext
     from .results import JobResult
 
     class _TaskBase(Task[P, R], Generic[P, R]):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -135,7 +135,7 @@ def fence_of(job_id: int) -> Fence:
 
 
 def completed(fence: Fence, **values: Any) -> Completed:
-    return replace(Completed(fence, started_ago=2.0, finished_ago=1.0), **values)
+    return Completed(fence, started_ago=2.0, finished_ago=1.0)._replace(**values)
 
 
 def failed(fence: Fence, **values: Any) -> Failed:
@@ -150,19 +150,19 @@ def failed(fence: Fence, **values: Any) -> Failed:
         traceback="Traceback: no such order",
         fingerprint="f1",
     )
-    return replace(plain, **values)
+    return plain._replace(**values)
 
 
 def snoozed(fence: Fence, **values: Any) -> Snoozed:
-    return replace(Snoozed(fence, started_ago=2.0, finished_ago=1.0, delay=60.0, message="later"), **values)
+    return Snoozed(fence, started_ago=2.0, finished_ago=1.0, delay=60.0, message="later")._replace(**values)
 
 
 def released(fence: Fence, **values: Any) -> Released:
-    return replace(Released(fence, started_ago=2.0, message="shutdown"), **values)
+    return Released(fence, started_ago=2.0, message="shutdown")._replace(**values)
 
 
 def cancelled(fence: Fence, **values: Any) -> Cancelled:
-    return replace(Cancelled(fence, started_ago=2.0, finished_ago=1.0, message="asked to stop"), **values)
+    return Cancelled(fence, started_ago=2.0, finished_ago=1.0, message="asked to stop")._replace(**values)
 
 
 SETTLEMENTS = {

@@ -17,8 +17,8 @@ import django_pgqueue
 from devtools import docs, log_events
 from devtools.environments import ROOT
 from django_pgqueue import Backoff, checks, conf, exceptions, states, testing
+from django_pgqueue.context import JobContext
 from django_pgqueue.events import log
-from django_pgqueue.execution import JobContext
 from django_pgqueue.tasks import PgQueueTask
 
 from .pages import BLOCKS, PAGES, read, rows_of_tables, without_code

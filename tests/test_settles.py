@@ -53,7 +53,7 @@ ENDS = {
 def settle(*settlements: object, **options: object) -> list[str]:
     """Settle a mixed batch and return the results in the order given."""
     answers = Job.objects.settle(settlements, worker=WORKER, **options)
-    return [answers[settlement.fence].result for settlement in settlements]
+    return [answer.result for answer in answers]
 
 
 def renew(*fences: Fence, **options: object) -> list[str]:
@@ -290,7 +290,7 @@ def test_values_stay_with_their_job_whatever_the_order() -> None:
 
 
 def test_an_empty_batch_is_no_question() -> None:
-    assert Job.objects.settle([], worker=WORKER) == {}
+    assert Job.objects.settle([], worker=WORKER) == []
     assert Job.objects.renew([], lease=HOUR) == {}
     for verb in SETTLEMENTS:
         assert getattr(Job.objects, verb)([], worker=WORKER) == {}

@@ -177,7 +177,7 @@ def test_replace_of_a_running_job_is_one_follower_that_never_overlaps() -> None:
 
     assert [row[0] for row in Job.objects.promote(limit=10)] == [int(follower.id)]
     assert state_of(int(follower.id)).unique_key == KEY
-    assert claim(int(follower.id)).args == [2]
+    assert claim(int(follower.id)).args == "[2]"
 
 
 def test_a_follower_waits_for_the_retries_of_the_running_job_too() -> None:

@@ -30,8 +30,8 @@ WITH picked AS MATERIALIZED (
 )
 SELECT claimed.job_id, claimed.lease_version, claimed.attempts, claimed.attempts_allowed,
        claimed.rank, claimed.position, claimed.claimed_at,
-       job.backend, job.task_path, job.args, job.kwargs, job.queue, job.priority, job.run_after,
-       job.enqueued_at, job.metadata, job.max_attempts, job.timeout, job.backoff_base, job.backoff_cap
+       job.backend, job.task_path, job.args::text, job.kwargs::text, job.queue, job.priority, job.run_after,
+       job.enqueued_at, job.metadata::text, job.max_attempts, job.timeout, job.backoff_base, job.backoff_cap
 FROM claimed
 CROSS JOIN LATERAL {job_of("claimed")} AS job
 """

@@ -33,5 +33,5 @@ WRITE_ATTEMPT = f"""
            {WRITTEN} - make_interval(secs => finished_ago),
 """
 
-# The whole fence comes back: a zombie's and the owner's may stand in one batch, and only one of them is done.
-ANSWER = "SELECT job_id, lease_version, lease_token, status, attempts FROM settled"
+# By place, not by job: a zombie's fence and the owner's may stand in one batch, and only one of them is done.
+ANSWER = "SELECT place, status, attempts FROM settled"

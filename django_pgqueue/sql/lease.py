@@ -9,13 +9,13 @@ from .tables import ATTEMPT, POSITION, STATE
 RENEW = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[])
-             AS given(job_id, lease_version, lease_token)
+             WITH ORDINALITY AS given(job_id, lease_version, lease_token, place)
 ), held AS MATERIALIZED ({FENCED})
 UPDATE {STATE} AS state
 SET lease_expires_at = clock_timestamp() + make_interval(secs => %(lease)s)
 FROM held
 WHERE state.job_id = ANY(ARRAY[held.job_id])
-RETURNING held.job_id, held.lease_version, held.lease_token, held.cancel_requested
+RETURNING held.place, held.cancel_requested
 """
 
 # --- progress --------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ BACKEND_LIVES = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = %(pid)s
 # else has the row.  "lost": the job has another owner, or none.  An attempt that rescue wrote is not ours.
 # Scalar sub-selects, as in PROMOTE.
 WHEREABOUTS = f"""
-SELECT given.job_id, given.lease_version, given.lease_token,
+SELECT given.place,
        CASE WHEN (SELECT true FROM {ATTEMPT} AS attempt
                   WHERE attempt.job_id = given.job_id AND attempt.lease_token = given.lease_token
                     AND attempt.lease_version = given.lease_version AND attempt.outcome <> 'lost'
@@ -78,5 +78,5 @@ SELECT given.job_id, given.lease_version, given.lease_token,
        (SELECT state.status FROM {STATE} AS state WHERE state.job_id = given.job_id),
        (SELECT state.attempts FROM {STATE} AS state WHERE state.job_id = given.job_id)
 FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[])
-     AS given(job_id, lease_version, lease_token)
+     WITH ORDINALITY AS given(job_id, lease_version, lease_token, place)
 """

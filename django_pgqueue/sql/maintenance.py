@@ -57,8 +57,8 @@ WAIT_AS_BEFORE = "SELECT set_config('lock_timeout', %(lock_timeout)s::text, true
 NEXT_RUN_AT = f"""
 SELECT extract(epoch FROM run_at - clock_timestamp())::float8
 FROM {STATE}
-WHERE status = 'scheduled'
-ORDER BY run_at
+WHERE status = 'scheduled' AND (run_at, job_id) > (%(after_run_at)s::timestamptz, %(after_job_id)s::bigint)
+ORDER BY run_at, job_id
 LIMIT 1
 """
 

@@ -9,15 +9,16 @@ COMPLETE = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(return_value)s::text[])
-             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, return_value)
+             WITH ORDINALITY
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, return_value, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = 'succeeded', attempts = state.attempts + 1, {FREE},
         finished_at = {WRITTEN} - make_interval(secs => held.finished_ago)
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
-    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
-              started_ago, finished_ago, return_value
+    RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
+              owner, started_ago, finished_ago, return_value
 ), written AS ({WRITE_ATTEMPT}
            'succeeded', '', '', '', '', return_value::json, ''
     FROM settled
@@ -33,8 +34,9 @@ WITH given AS (
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
                          %(final)s::bool[], %(exception_class)s::text[], %(message)s::text[],
                          %(traceback)s::text[], %(fingerprint)s::text[])
+             WITH ORDINALITY
              AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay, final,
-                      exception_class, message, traceback, fingerprint)
+                      exception_class, message, traceback, fingerprint, place)
 ), held AS MATERIALIZED ({FENCED}), decided AS MATERIALIZED (
     SELECT held.*,
            CASE WHEN cancel_requested THEN 'cancelled'
@@ -50,8 +52,9 @@ WITH given AS (
                            ELSE {WRITTEN} - make_interval(secs => finished_ago) END
     FROM decided
     WHERE state.job_id = ANY(ARRAY[decided.job_id])
-    RETURNING state.job_id, state.attempts, state.status, decided.lease_version, decided.lease_token, owner,
-              started_ago, finished_ago, exception_class, message, traceback, fingerprint
+    RETURNING decided.place, state.job_id, state.attempts, state.status, decided.lease_version,
+              decided.lease_token, owner, started_ago, finished_ago,
+              exception_class, message, traceback, fingerprint
 ), written AS ({WRITE_ATTEMPT}
            'failed', exception_class, message, traceback, fingerprint, NULL, ''
     FROM settled
@@ -67,8 +70,8 @@ WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
                          %(exception_class)s::text[], %(message)s::text[])
-             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay,
-                      exception_class, message)
+             WITH ORDINALITY AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay,
+                      exception_class, message, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'scheduled' END,
@@ -77,8 +80,8 @@ WITH given AS (
         finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
-    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
-              started_ago, finished_ago, exception_class, message
+    RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
+              owner, started_ago, finished_ago, exception_class, message
 ), written AS ({WRITE_ATTEMPT}
            'snoozed', exception_class, message, '', '', NULL, ''
     FROM settled
@@ -93,7 +96,7 @@ RELEASE = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(message)s::text[])
-             AS given(job_id, lease_version, lease_token, started_ago, message)
+             WITH ORDINALITY AS given(job_id, lease_version, lease_token, started_ago, message, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'ready' END,
@@ -103,8 +106,8 @@ WITH given AS (
         finished_at = CASE WHEN cancel_requested THEN clock_timestamp() END
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
-    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
-              started_ago, 0::float8 AS finished_ago, message
+    RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
+              owner, started_ago, 0::float8 AS finished_ago, message
 ), written AS ({WRITE_ATTEMPT}
            'released', '', message, '', '', NULL, ''
     FROM settled
@@ -119,15 +122,16 @@ CANCEL_HELD = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(message)s::text[])
-             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, message)
+             WITH ORDINALITY
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, message, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = 'cancelled', attempts = state.attempts + 1, {FREE},
         finished_at = {WRITTEN} - make_interval(secs => finished_ago)
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
-    RETURNING state.job_id, state.attempts, state.status, held.lease_version, held.lease_token, owner,
-              started_ago, finished_ago, message
+    RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
+              owner, started_ago, finished_ago, message
 ), written AS ({WRITE_ATTEMPT}
            'cancelled', '', message, '', '', NULL, ''
     FROM settled

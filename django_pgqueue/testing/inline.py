@@ -50,14 +50,15 @@ class InlineExecution(Execution):
     def store_progress(self) -> None:
         """Write what the task last reported."""
         if self.progress is not None and _may_use_database():
-            Job.objects.report_progress([(self.job.fence, self.progress)], connection=self._connection)
+            Job.objects.report_progress([(self.fence, self.progress)], connection=self._connection)
 
     def _ask(self) -> Renewal:
         if self._connection is not None and _may_use_database():
-            fence = self.job.fence
             # A task may look while its transaction is aborted: then there is no news.
             with suppress(DatabaseError), transaction.atomic(using=self._connection.alias):
-                self._heard = leases.renew([fence], lease=self._lease, connection=self._connection)[fence]
+                self._heard = leases.renew([self.fence], lease=self._lease, connection=self._connection)[
+                    self.fence
+                ]
         return self._heard
 
 

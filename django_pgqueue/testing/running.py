@@ -172,11 +172,10 @@ class _InlineWorker:
         now = max(time.monotonic(), execution.finished or 0.0)
         settled = pipeline.settlement(execution, now)
         with transaction.atomic(using=self.connection.alias):
-            answers = Job.objects.settle([settled], worker=self.identity, connection=self.connection)
-        return answers[execution.job.fence]
+            return Job.objects.settle([settled], worker=self.identity, connection=self.connection)[0]
 
     def _bury(self, execution: InlineExecution, place: str) -> RanJob:
-        held = [(execution.job.fence, execution.started or 1.0)]
+        held = [(execution.fence, execution.started or 1.0)]
         reason = f"died in a test: {place}"
         rescued = leases.give_back(
             held, worker=self.identity, reason=reason, jitter=0.0, connection=self.connection

@@ -49,6 +49,7 @@ def run_child(config: WorkerConfig, board: Board, pipes: ChildPipes, quota: int 
     if engine.run():
         engine.runners.close(LAST_SETTLE)
     engine.connection.close()
+    engine.second_hand.connection.close()
     log("child_stopped", worker=identity.worker_id, pid=identity.pid, left=len(engine.held))
     logging.shutdown()
     # Threads of tasks that did not end in time must not keep the process: what they held was handed back.
@@ -89,6 +90,7 @@ class Watcher:
         self._read_verdicts()
         self.engine.runners.interrupt_overdue(time.monotonic())
         self.engine.connection.give_up_if_stuck()
+        self.engine.second_hand.connection.give_up_if_stuck()
         self._enforce_deadline()
 
     def _obey(self) -> None:
@@ -100,7 +102,7 @@ class Watcher:
 
     def _read_verdicts(self) -> None:
         for execution in list(self.engine.held.values()):
-            verdict = self.board.verdict(execution.entry, execution.job.fence)
+            verdict = self.board.verdict(execution.entry, execution.fence)
             if verdict == CANCEL_REQUESTED:
                 execution.cancel_requested = True
             # A flag, not a judgement: what was computed is still offered to the database; its fence decides.

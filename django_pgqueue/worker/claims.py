@@ -49,9 +49,9 @@ class QueueCursor:
         short = len(jobs) < limit
         if swept:
             self.swept_at, self.sweep_cost = now, cost
-        places = [job.cursor for job in jobs]
-        if places:
-            self.after = places[-1]
+        places = [(job.rank, job.position, job.job_id) for job in jobs]
+        if jobs:
+            self.after = jobs[-1].cursor
         self.must_sweep = short or places != sorted(places)
         return swept and short
 

@@ -19,7 +19,13 @@ KEEP = 600
 """Seconds that a connection of a ``CONN_MAX_AGE = 0`` alias lives in a worker."""
 
 _wiped: set[str] = set()
-_thread = threading.local()
+
+
+class _Thread(threading.local):
+    has_connected = False
+
+
+_thread = _Thread()
 
 
 def keep_connections() -> None:
@@ -50,7 +56,7 @@ connection_created.connect(_note_connected, dispatch_uid="django_pgqueue.worker.
 
 def _opened() -> list[Any]:
     # Most tasks of a busy queue may never touch the database: they shall not pay for looking.
-    if not getattr(_thread, "has_connected", False):
+    if not _thread.has_connected:
         return []
     return list(connections.all(initialized_only=True))
 

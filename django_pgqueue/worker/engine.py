@@ -8,6 +8,8 @@ database has said what became of it; nothing computed is lost to a broken connec
 
 import logging
 import time
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -16,16 +18,17 @@ import psycopg
 from .. import sql, states
 from ..connections import ROW_ERRORS, PrivateConnection
 from ..events import log
-from ..execution import Execution, failure, finished_result, settlement
+from ..execution import Execution, failure, finished_result
 from ..models import Job
-from ..records import DONE, LOCKED, Answer, Fence, Released, Settlement, WorkerIdentity
-from . import drain, unknown
+from ..records import DONE, LOCKED, Answer, Released, WorkerIdentity
+from . import drain
 from .board import CAPACITY, Board
 from .claims import Claimer
 from .config import WorkerConfig
 from .outcomes import fields_of, log_outcome
 from .prefetch import STALL, Prefetch
 from .runners import Runners
+from .settling import SecondHand, Settled, write_outcomes
 
 WAKE = None
 """What the watcher puts on the tray to make the engine look now."""
@@ -54,7 +57,9 @@ class Engine:
             config.database, f"child {identity.worker_id}", prepared=config.prepared_statements
         )
         self.claimer = Claimer(config.queues, worker_id=identity.worker_id, lease=config.lease)
-        self.tray: SimpleQueue[Execution | None] = SimpleQueue()
+        self.tray: SimpleQueue[Execution | Settled | None] = SimpleQueue()
+        self._settle = partial(write_outcomes, worker=identity, patience=config.unknown_task_patience)
+        self.second_hand = SecondHand(config, identity, self._settle, self.tray)
         self.runners = Runners(config.threads, config.coroutines, board, self.tray, self._may_start)
         self.prefetch = Prefetch(config)
         self.held: dict[int, Execution] = {}
@@ -136,9 +141,12 @@ class Engine:
         except Empty:
             pass
 
-    def _accept(self, item: Execution | None) -> None:
+    def _accept(self, item: Execution | Settled | None) -> None:
         if item is None:  # WAKE
             self._look_at = 0.0
+            return
+        if isinstance(item, Settled):
+            self._take_answers(item)
             return
         self._in_runners -= 1
         if item.decision is None and self.stop_by is None and self.quota is not None:
@@ -159,6 +167,8 @@ class Engine:
             self.board.set("sleeping", 0)  # or the busy would be notified of every job
         may_claim = self.stop_by is None and (now >= self._look_at or self.unsettled)
         limit = wanted if may_claim else 0
+        if limit and not self._suspect_since:
+            self._delegate()
         progress = bool(self._progressed) and now >= self._progress_at
         if not (self.unsettled or self._due_refusals() or limit or progress or self._suspect_since):
             return
@@ -173,18 +183,36 @@ class Engine:
 
     def _write(self, limit: int) -> None:
         generation = self.connection.generation
-        batch = list(self.unsettled)
+        batch, refusals = list(self.unsettled), self._due_refusals()
         with self.connection.hot() as connection:
             self._reconcile(generation, connection)
             self._write_progress(connection)
-            answers = self._settle(batch, connection)
+            answers = self._settle(batch, connection, refusals=refusals)
             claimed, empty = self._claim(limit, connection) if limit else ([], False)
         # Only now it is durable.
         self._suspect_since = None
+        self.second_hand.has_failed = False
+        self.unsettled = self.unsettled[len(batch) :]
+        self._refused = [waiting for waiting in self._refused if waiting[1] not in refusals]
         self._apply(batch, answers)
         self._start_all(claimed)
         if limit:
             self._note_look(len(claimed), empty)
+
+    def _delegate(self) -> None:
+        """Leave what succeeded to the second hand, so that the next jobs need not wait for it."""
+        if self.second_hand.wants(self.unsettled):
+            self.second_hand.take(self.unsettled)
+            self.unsettled = []
+
+    def _take_answers(self, settled: Settled) -> None:
+        self.second_hand.is_busy = False
+        self._look_at = 0.0
+        if settled.answers is None:
+            self.second_hand.has_failed = True
+            self.unsettled += settled.batch
+        else:
+            self._apply(settled.batch, settled.answers)
 
     # --- progress
 
@@ -198,7 +226,7 @@ class Engine:
         if not self._progressed:
             return
         noted, self._progressed = self._progressed, {}
-        reports = [(e.job.fence, e.progress) for e in noted.values() if e.progress is not None]
+        reports = [(e.fence, e.progress) for e in noted.values() if e.progress is not None]
         Job.objects.report_progress(reports, connection=connection)
 
     # --- claiming
@@ -241,10 +269,10 @@ class Engine:
         job = execution.job
         if job.job_id in self.held:
             # An earlier attempt of it still runs here: its lease was lost, and the row came back to us.
-            self._refused.append((time.monotonic() + REFUSED_PAUSE, Released(job.fence, None)))
+            self._refused.append((time.monotonic() + REFUSED_PAUSE, Released(execution.fence, None)))
             return
         execution.entry = self._free.pop()
-        self.board.publish(execution.entry, job.fence)
+        self.board.publish(execution.entry, execution.fence)
         self.held[job.job_id] = execution
         self._in_runners += 1
         if self.quota is not None:
@@ -293,29 +321,10 @@ class Engine:
 
     # --- settling
 
-    def _settle(self, batch: list[Execution], connection: Any) -> dict[Fence, Answer]:
-        unknown.decide(batch, patience=self.config.unknown_task_patience, connection=connection)
-        now = time.monotonic()
-        settlements: list[Settlement] = [self._settlement(execution, now) for execution in batch]
-        settlements += self._due_refusals()
-        if not settlements:
-            return {}
-        return Job.objects.settle(settlements, worker=self.identity, connection=connection)
-
-    def _settlement(self, execution: Execution, now: float) -> Settlement:
-        if execution.decision is not None:
-            return settlement(execution, now)
-        if execution.started is None:
-            return Released(execution.job.fence, None)
-        return Released(execution.job.fence, now - execution.started, "interrupted: the worker was stopped")
-
-    def _apply(self, batch: list[Execution], answers: dict[Fence, Answer]) -> None:
-        self._refused = [(due, refusal) for due, refusal in self._refused if refusal.fence not in answers]
-        self.unsettled = self.unsettled[len(batch) :]
+    def _apply(self, batch: list[Execution], answers: list[Answer]) -> None:
         finished = []
-        ended = False
-        for execution in batch:
-            answer = answers[execution.job.fence]
+        heard: dict[str, bool] = {}
+        for execution, answer in zip(batch, answers, strict=True):
             if answer.result == LOCKED:
                 self.unsettled.append(execution)
                 continue
@@ -326,22 +335,20 @@ class Engine:
                 log_outcome(execution, answer)
                 status = answer.status or ""
                 if status in states.ENDED:
-                    ended = True
-                    result = finished_result(execution, status) if self.runners.is_heard(status) else None
+                    if status not in heard:
+                        heard[status] = self.runners.is_heard(status)
+                    result = finished_result(execution, status) if heard[status] else None
                     if result is not None:
                         finished.append((execution, result))
-        if ended:
+        if heard:
             self._wake_waiters()
         if finished:
             self.runners.announce(finished)
 
     def _wake_waiters(self) -> None:
         if self.config.notify:
-            try:
-                with self.connection.guarded() as connection:
-                    connection.execute(sql.NOTIFY_WAITERS)
-            except psycopg.Error:
-                return  # they look once a second
+            with suppress(psycopg.Error), self.connection.guarded() as connection:  # they look once a second
+                connection.execute(sql.NOTIFY_WAITERS)
 
     def _settle_one_by_one(self) -> None:
         # One bad row harms no other; a bad row's outcome is replaced by one that says so.
@@ -360,13 +367,8 @@ class Engine:
                     return
                 else:
                     self.unsettled.remove(execution)
-                    self._apply_one(execution, answers)
+                    self._apply([execution], answers)
                     break
-
-    def _apply_one(self, execution: Execution, answers: dict[Fence, Answer]) -> None:
-        rest, self.unsettled = self.unsettled, [execution]
-        self._apply([execution], answers)
-        self.unsettled = rest + self.unsettled
 
     def _retire(self, execution: Execution) -> None:
         self.board.withdraw(execution.entry)
@@ -390,7 +392,8 @@ class Engine:
         try:
             with self.connection.hot() as connection:
                 batch = list(self.unsettled)
-                answers = self._settle(batch, connection)
+                answers = self._settle(batch, connection, refusals=self._due_refusals())
+            self.unsettled = []
             self._apply(batch, answers)
         except psycopg.Error as error:
             log("hand_back_failed", logging.ERROR, error=error, jobs=len(self.held))

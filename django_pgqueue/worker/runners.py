@@ -23,7 +23,6 @@ from django.db import connections
 from .. import announcements, states
 from .. import execution as pipeline
 from ..compat import AnyResult
-from ..errors_as_text import class_path
 from ..events import log
 from ..exceptions import TaskTimeout
 from ..execution import Execution
@@ -70,15 +69,6 @@ def _raise_in(thread: threading.Thread, error: type[BaseException] | None) -> No
     if thread.ident is not None:
         pointer = ctypes.py_object(error) if error is not None else None
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), pointer)
-
-
-def decide_raise(execution: Execution, error: BaseException) -> pipeline.Decision:
-    """What becomes of a job whose task raised ``error``, also when that error cannot be looked at."""
-    try:
-        return pipeline.decide_raise(execution, error)
-    except BaseException as broken:  # noqa: BLE001
-        names = f"{class_path(error)} was raised, and looking at it raised {class_path(broken)}"
-        return pipeline.decide_raise(execution, RuntimeError(names))
 
 
 class Runners:
@@ -163,7 +153,7 @@ class Runners:
                     self._take(thread, item)
             except BaseException as error:  # noqa: BLE001 - a late timeout, or a fault of ours: the thread lives on
                 if isinstance(item, Execution) and item.decision is None:
-                    self.finish(item, decide_raise(item, error))
+                    self.finish(item, pipeline.decide_raise(item, error))
                 with suppress(BaseException):  # a handler may fail on what the error is like
                     log("task_thread_error", logging.ERROR, exc_info=error, thread=thread.thread.name)
 
@@ -197,7 +187,7 @@ class Runners:
             pipeline.prepare(execution)
         except BaseException as error:  # noqa: BLE001 - a module may raise anything at import, SystemExit included
             cleanup.after_task()
-            self.finish(execution, decide_raise(execution, error))
+            self.finish(execution, pipeline.decide_raise(execution, error))
             return False
         if self._audience.listens("task_started", logging.INFO):
             _send("task_started", execution, execution.result)
@@ -219,7 +209,7 @@ class Runners:
         except BaseException as error:  # noqa: BLE001 - SystemExit, KeyboardInterrupt ... of a task are its failure
             if isinstance(error, TaskTimeout) and execution.interrupted:
                 error.args = (f"ran longer than its timeout of {execution.job.timeout:g} s",)
-            return decide_raise(execution, error)
+            return pipeline.decide_raise(execution, error)
 
     def finish(self, execution: Execution, decision: Any) -> None:
         """Put a decided execution on the tray."""
@@ -300,7 +290,7 @@ class CoroutineLoop:
                 if context in SyncToAsync.context_to_thread_executor:
                     await sync_to_async(connections.close_all)()
         except BaseException as error:  # noqa: BLE001 - recorded as the task's failure
-            decision = decide_raise(execution, error)
+            decision = pipeline.decide_raise(execution, error)
         with self._starting:
             self.active -= 1
             if self.parked:
@@ -316,10 +306,10 @@ class CoroutineLoop:
             task.cancel()
             done, _ = await asyncio.wait({task}, timeout=SOFT_STOP_GRACE)
             error = TaskTimeout(f"ran longer than its timeout of {timeout:g} s")
-            return decide_raise(execution, error)
+            return pipeline.decide_raise(execution, error)
         value, raised = task.result()
         if raised is not None:
-            return decide_raise(execution, raised)
+            return pipeline.decide_raise(execution, raised)
         return pipeline.decide_return(execution, value)
 
 

@@ -9,7 +9,7 @@ import os
 from django.db import connection
 
 from django_pgqueue import task
-from django_pgqueue.execution import JobContext
+from django_pgqueue.context import JobContext
 
 from . import recording, tables
 from .tasks import PATIENT, recorded

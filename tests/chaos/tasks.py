@@ -18,7 +18,7 @@ from pathlib import Path
 from django.db import IntegrityError, connection, transaction
 
 from django_pgqueue import Backoff, task
-from django_pgqueue.execution import JobContext
+from django_pgqueue.context import JobContext
 
 from . import recording, tables
 from .history import RAISED, RETURNED, Kind

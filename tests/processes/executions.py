@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from django.db import connection
 
-from django_pgqueue.execution import JobContext
+from django_pgqueue.context import JobContext
 
 NAME = "tests_execution"
 TABLE = f"""

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 from django.db.utils import IntegrityError
 
 from django_pgqueue import Backoff, Cancel, Retry, Snooze, task
-from django_pgqueue.execution import JobContext
+from django_pgqueue.context import JobContext
 
 from .executions import begin, end, pause, recorded
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from devtools.postgres import server
 
 from .conftest import Workers, environ, prepared
 from .nursery import Nursery
@@ -231,3 +233,58 @@ def test_a_database_of_its_own(queue: Queue, start: Workers, databases: Callable
     assert "stays when that one is rolled back" in said
     live_there(place)
     queue.wait(place.run(ACROSS), "succeeded")
+
+
+ON_TWO_SERVERS = """
+from django.db import transaction
+from django_pgqueue import task
+from django_pgqueue.models import Job
+from tests.processes.tasks import ok
+
+there = ok.using(backend="events")
+mine, theirs = ok.enqueue("here"), there.enqueue("there")
+many = there.enqueue_many((n,) for n in range(20))
+try:
+    with transaction.atomic(using="events"):
+        there.enqueue("rolled back")
+        raise LookupError
+except LookupError:
+    pass
+assert Job.objects.count() == 1
+assert Job.objects.db_manager("events").count() == 21
+assert all(result.wait(20) for result in (mine, theirs, *many))
+again = there.get_result(theirs.id)
+print(json.dumps([mine.status, theirs.status, again.return_value, len(again.worker_ids)]))
+"""
+
+
+def test_a_queue_on_another_server(queue: Queue, start: Workers, nursery: Nursery, tmp_path: Path) -> None:
+    """One line of TASKS puts a queue on a server of its own, with workers of its own."""
+    with server() as other:
+        prepared(other.url, nursery, tmp_path)
+        there = conninfo_to_dict(other.url)
+        settings = {
+            "DATABASES": {
+                "events": {
+                    "NAME": there["dbname"],
+                    "HOST": there["host"],
+                    "PORT": there["port"],
+                    "USER": there["user"],
+                    "PASSWORD": there.get("password", ""),
+                    "OPTIONS": {},
+                }
+            },
+            "DATABASE_ROUTERS": ["django_pgqueue.routers.QueueRouter"],
+            "TASKS": {
+                "default": {},
+                "events": {
+                    "BACKEND": "django_pgqueue.backend.PgQueueBackend",
+                    "OPTIONS": {"database": "events"},
+                },
+            },
+        }
+        place = Place(queue, start, queue.url, **settings)
+        assert "django_pgqueue.W001" in place.command("-m", "django", "check", "--database", "events")
+        start("--poll", 0.05, **settings)
+        start("--backend", "events", "--poll", 0.05, **settings)
+        assert place.run(ON_TWO_SERVERS) == ["SUCCESSFUL", "SUCCESSFUL", "there", 1]

@@ -5,7 +5,7 @@ from typing import Any, assert_type
 from django.tasks import TaskContext
 
 from django_pgqueue import task
-from django_pgqueue.execution import JobContext
+from django_pgqueue.context import JobContext
 
 
 @task(takes_context=True)
