@@ -68,6 +68,7 @@ class LastWords(NamedTuple):
     """What the last attempt of a dead job says; ``traceback`` is the end of it."""
 
     task_path: str
+    backend: str
     exception_class: str
     message: str
     traceback: str

@@ -32,8 +32,9 @@ LEAST_SECRET = 4
 _CREDENTIALS_IN_URL = re.compile(r"(?<=://)[^/\s:@'\"]*:[^/\s@'\"]+(?=@)")
 _AUTHORIZATION = re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9+/=._~-]{6,}")
 _QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
+# A name begins where a word does and has an end: else a text of one long word is read from each letter on.
 _NAMED = re.compile(
-    rf"""(?P<name>[A-Za-z_][\w.-]*)(?P<sign>['"]?\s*[:=]\s*)(?P<value>{_QUOTED}|[^\s,;&)}}\]'"]*[^\s,;:.&)}}\]'"])"""
+    rf"""(?<![\w.-])(?P<name>[A-Za-z_][\w.-]{{0,200}}+)(?P<sign>['"]?\s*[:=]\s*)(?P<value>{_QUOTED}|[^\s,;&)}}\]'"]*[^\s,;:.&)}}\]'"])"""
 )
 
 
@@ -112,7 +113,9 @@ class Redactor:
             value = found["value"]
             is_literal = value[0] in "'\""
             if not self._is_secret(found["name"]) or (is_code and not is_literal):
-                return found[0]
+                # "refused: password=x": what stands there may itself name something.
+                within = value if is_literal else _NAMED.sub(hide, value)
+                return f"{found['name']}{found['sign']}{within}"
             quote = value[0] if is_literal else ""
             return f"{found['name']}{found['sign']}{quote}{self.substitute}{quote}"
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 import types
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_a_value_that_was_hidden_in_the_arguments_is_hidden_in_the_texts() -> No
 )
 def test_texts_hide_what_is_named_in_them(text: str, expected: str | None) -> None:
     assert redactor().text("traceback", text) == (text if expected is None else expected)
+
+
+def test_what_is_named_behind_another_name_is_hidden_too() -> None:
+    assert redactor().text("message", "refused: password=hunter2") == f"refused: password={STARS}"
+
+
+def test_a_text_of_one_long_word_takes_no_time() -> None:
+    began = time.process_time()
+    redactor().text("message", "x" * 200_000)
+    redactor().text("message", "x-y." * 50_000)
+    assert time.process_time() - began < 1.0
 
 
 def test_json_that_was_cut_is_treated_as_a_text() -> None:

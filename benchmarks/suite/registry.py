@@ -2,6 +2,7 @@
 
 from benchmarks.core.benchmark import Benchmark
 from benchmarks.suite import (
+    admin_pages,
     backlog,
     claim_plan,
     drain,
@@ -35,5 +36,6 @@ MODULES = (
     memory,
     mixed_durations,
     scale_out,
+    admin_pages,
 )
 BENCHMARKS: dict[str, Benchmark] = {module.BENCHMARK.name: module.BENCHMARK for module in MODULES}

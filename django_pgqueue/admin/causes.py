@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from django_pgqueue.listing import Cause, Causes, LastWords
 from django_pgqueue.models import DeadJob, Job
+from django_pgqueue.redaction import Redactor
 
 from . import spark, tracebacks, wording
 from .breaking import breakable
@@ -37,7 +38,7 @@ SHORTCUTS = (
     (gettext_lazy("Last 24 hours"), timedelta(hours=24)),
     (gettext_lazy("Last 7 days"), timedelta(7)),
 )
-NOTHING = LastWords("", "", "", "")
+NOTHING = LastWords("", "", "", "", "")
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[DeadJob]
@@ -156,7 +157,8 @@ class DeadJobAdmin(_ModelAdmin):
 
 
 def _row(cause: Cause, words: LastWords, found: Causes, now: datetime, list_url: str) -> CauseRow:
-    frames = tracebacks.own_frames(words.traceback)
+    redactor = Redactor(words.task_path, words.backend)
+    frames = tracebacks.own_frames(redactor.text("traceback", words.traceback))
     jobs = wording.number(cause.jobs) + ("+" if cause.is_cut else "")
     told = ngettext(
         "%(jobs)s job between %(first)s and %(last)s",
@@ -167,7 +169,7 @@ def _row(cause: Cause, words: LastWords, found: Causes, now: datetime, list_url:
     return CauseRow(
         exception_class=wording.visible(words.exception_class),
         short_class=wording.visible(wording.short_class(words.exception_class)) or _("unknown"),
-        message=wording.visible(words.message),
+        message=wording.visible(redactor.text("message", words.message)),
         task=breakable(words.task_path),
         place=wording.visible(frames[0].place) if frames else "",
         source=wording.visible(frames[0].source) if frames else "",

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
 from django_pgqueue.models import Job
+from django_pgqueue.redaction import Redactor
 
 from . import page, wording
 from .breaking import breakable
@@ -71,7 +72,7 @@ def last_error(job: Any) -> SafeString | str:
     """Show the class and the start of the message of the last attempt that went wrong."""
     if job.last_error is None:
         return ""
-    error = page.readable(job.last_error)
+    error = page.readable(job.last_error, Redactor(job.task_path, job.backend))
     return format_html(
         '<span class="pgq-error"><span class="pgq-class" title="{}">{}</span> {}</span>',
         error.exception_class,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -12,17 +12,22 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from django_pgqueue.models import Job
+from django_pgqueue.redaction import Redactor
 
-from . import page, wording
+from . import moving, page, rerunning, timeline, wording
 from .breaking import breakable
 from .confirmation import CONFIRMED, ask_about
 from .repairs import CANCEL, REPAIRS, Repair
-from .rights import may
+from .rerunning import RERUN_OF
+from .rights import MOVE, RERUN, may
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Job]
 else:  # not generic at run time
     _ModelAdmin = admin.ModelAdmin
+
+
+NAME = f"{Job._meta.app_label}_{Job._meta.model_name}"
 
 
 class JobPage(_ModelAdmin):
@@ -43,7 +48,11 @@ class JobPage(_ModelAdmin):
             )
             for repair in REPAIRS
         ]
-        return [*buttons, *super().get_urls()]
+        forms = [
+            path(f"<path:object_id>/{name}/", self.admin_site.admin_view(view), name=f"{NAME}_{name}")
+            for name, view in (("rerun", self.rerun_view), ("move", self.move_view))
+        ]
+        return [*buttons, *forms, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -63,7 +72,10 @@ class JobPage(_ModelAdmin):
 
     def _page_context(self, request: HttpRequest, job: Any) -> dict[str, Any]:
         state = page.state_of(job)
-        attempts = page.attempts(job, job.now, request.GET.get("attempts", "1"))
+        redactor = Redactor(job.task_path, job.backend)
+        given = page.payload(job, redactor)  # first: the redactor learns from the arguments what to hide
+        attempts = page.attempts(job, job.now, request.GET.get("attempts", "1"), redactor)
+        past = timeline.stretches(job, state, attempts.found, job.now) if attempts.number == 1 else []
         return {
             **self.admin_site.each_context(request),
             "title": _("Job %d") % job.pk,
@@ -80,9 +92,15 @@ class JobPage(_ModelAdmin):
             "story": wording.story(state, job.now) if state else [],
             "progress": wording.progress(state) if state else "",
             "share_done": wording.share_done(state) if state else None,
-            "last_error": page.last_error(job),
+            "last_error": page.last_error(job, redactor),
+            "timeline": timeline.lines(past),
+            "strip": timeline.picture(past),
+            "earlier": attempts.total - len(attempts.found) if past else 0,
+            "rerun_of": _job_id(given.metadata.get(RERUN_OF)),
+            "rerun_url": self.url(f"{NAME}_rerun", job.pk) if may(request, RERUN) else "",
+            "move": self._move_form(request, job),
             "facts": page.facts(job),
-            "payload": page.payload(job.pk),
+            "payload": given.texts,
             "nothing": wording.NOTHING,
             "attempts": attempts,
             "buttons": self._buttons(request, job),
@@ -127,6 +145,60 @@ class JobPage(_ModelAdmin):
             )
         return HttpResponseRedirect(back)
 
+    def rerun_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the arguments to be edited, and enqueue a new job with them."""
+        if not may(request, RERUN):
+            raise PermissionDenied
+        job = self.get_object(request, unquote(object_id))
+        if job is None:
+            return self.gone(request, object_id)
+        first = rerunning.original(job.pk)
+        form = rerunning.RerunForm(first, request.POST if request.method == "POST" else None)
+        if form.is_bound and not first.is_too_large and form.is_valid():
+            new_id = rerunning.rerun(first, form.cleaned_data["args"], form.cleaned_data["kwargs"])
+            self.log_change(request, job, _("Run again with other arguments, as job %d.") % new_id)
+            self.message_user(
+                request, _("Enqueued as a new job, made from job %d.") % job.pk, messages.SUCCESS
+            )
+            return HttpResponseRedirect(self.url(f"{NAME}_change", new_id))
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Run job %d again, with other arguments") % job.pk,
+            "subtitle": None,
+            "opts": self.opts,
+            "media": self.media,
+            "name": _("Job %d") % job.pk,
+            "task": breakable(job.task_path),
+            "form": form,
+            "too_large": first.is_too_large,
+            "back": self.url(f"{NAME}_change", job.pk),
+        }
+        return TemplateResponse(request, "admin/django_pgqueue/job/rerun.html", context)
+
+    def _move_form(self, request: HttpRequest, job: Job) -> moving.MoveForm | None:
+        state = page.state_of(job)
+        if state is None or state.status not in moving.MOVABLE or not may(request, MOVE):
+            return None
+        return moving.MoveForm(state)
+
+    def move_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Put a waiting job into another queue, or give it another priority, by POST only."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not may(request, MOVE):
+            raise PermissionDenied
+        job = self.get_object(request, unquote(object_id))
+        if job is None:
+            return self.gone(request, object_id)
+        state = page.state_of(job)
+        if state is not None:
+            told, level = moving.move(state, moving.MoveForm(state, request.POST))
+            if level == messages.SUCCESS:
+                self.log_change(request, job, told)
+            self.message_user(request, told, level)
+        return HttpResponseRedirect(self.url(f"{NAME}_change", job.pk))
+
     def gone(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Say that there is no such job."""
         model_admin: Any = self  # Django's stubs leave this method out
@@ -138,5 +210,9 @@ class JobPage(_ModelAdmin):
         return reverse(f"admin:{name}", args=[job_id], current_app=self.admin_site.name)
 
 
+def _job_id(value: Any) -> int | None:
+    return value if type(value) is int and 0 < value < 2**63 else None
+
+
 def _url_name(repair: Repair) -> str:
-    return f"{Job._meta.app_label}_{Job._meta.model_name}_{repair.name}"
+    return f"{NAME}_{repair.name}"

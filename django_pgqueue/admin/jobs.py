@@ -8,8 +8,6 @@ from django.contrib.admin import helpers
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -110,15 +108,6 @@ class JobAdmin(JobPage):
         filters = {each.parameter_name for each in (StatusFilter, QueueFilter, TaskFilter, CauseFilter)}
         ranges = ("enqueued_at__range__", "state__finished_at__range__")
         return lookup in filters or lookup.startswith(ranges) or lookup in PLACE_VARS
-
-    def action_checkbox(self, obj: Job) -> SafeString:
-        """Return the box that ticks a job; Django's own renders a template for each row."""
-        return format_html(
-            '<input type="checkbox" name="{}" value="{}" class="action-select" aria-label="{}">',
-            helpers.ACTION_CHECKBOX_NAME,
-            obj.pk,
-            _("Select job %d") % obj.pk,
-        )
 
     def search(self, request: HttpRequest, asked: JobFilter, text: str, is_broken: bool) -> JobFilter:
         """Narrow to a job by its exact number, or to jobs by a part of their task's path."""

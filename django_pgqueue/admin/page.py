@@ -4,6 +4,8 @@ Texts are cut by the database before they travel: a job with 5 MB of arguments o
 attempts opens as fast as any other.
 """
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,8 +19,9 @@ from django_pgqueue import states
 from django_pgqueue.exceptions import UnknownTask
 from django_pgqueue.models import Attempt, Job, JobState, Outcome, Status
 from django_pgqueue.readings import LastError
+from django_pgqueue.redaction import Redactor
 
-from . import wording
+from . import tracebacks, wording
 from .breaking import breakable
 from .wording import NOTHING, moment
 
@@ -51,6 +54,7 @@ class AttemptRow:
     place: str
     exception_class: str
     message: str
+    frames: Sequence[tracebacks.Frame]
     traceback: str
     return_value: str
     log_tail: str
@@ -67,6 +71,7 @@ class AttemptPage:
     """A page of the attempts of a job, newest first."""
 
     rows: list[AttemptRow]
+    found: list[Any]
     total: int
     number: int
     pages: int
@@ -151,28 +156,58 @@ def _lease(state: JobState) -> list[tuple[str, str]]:
     ]
 
 
-def payload(job_id: int) -> list[tuple[str, str]]:
-    """Return the arguments and the metadata of a job as readable JSON, with their titles."""
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """What a job was given, as it may be shown: titles with readable JSON, and its metadata."""
+
+    texts: list[tuple[str, str]]
+    metadata: dict[str, Any]
+
+
+def payload(job: Job, redactor: Redactor) -> Payload:
+    """Return the arguments and the metadata of a job; the redactor then knows what to hide elsewhere, too."""
     names = ("args", "kwargs", "metadata")
     shown = {f"{name}_text": Left(Cast(name, TextField()), MOST_JSON + 1) for name in names}
-    row = _jobs().filter(pk=job_id).values_list(*shown.values()).first() or (None, None, None)
+    row = _jobs().filter(pk=job.pk).values_list(*shown.values()).first() or (None, None, None)
+    args, kwargs = _arguments(row[0], row[1], redactor)
+    metadata = redactor.json_text("metadata", row[2])
     titles = (_("Arguments"), _("Keyword arguments"), _("Metadata"))
-    return [(title, wording.pretty_json(text, MOST_JSON)) for title, text in zip(titles, row, strict=True)]
+    texts = [wording.pretty_json(text, MOST_JSON) for text in (args, kwargs, metadata)]
+    return Payload(list(zip(titles, texts, strict=True)), _loaded(row[2], dict) or {})
 
 
-def attempts(job: Job, now: datetime, wanted: str) -> AttemptPage:
-    """Return the page ``wanted`` of the attempts of a job; the newest for a number that makes no sense."""
+def _arguments(args: str | None, kwargs: str | None, redactor: Redactor) -> tuple[str | None, str | None]:
+    given, named = _loaded(args, list), _loaded(kwargs, dict)
+    if given is None or named is None:  # cut, or gone
+        return redactor.json_text("args", args), redactor.json_text("kwargs", kwargs)
+    shown_args, shown_kwargs = redactor.arguments(given, named)
+    return json.dumps(shown_args, ensure_ascii=False), json.dumps(shown_kwargs, ensure_ascii=False)
+
+
+def _loaded(text: str | None, kind: type) -> Any:
+    try:
+        value = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, kind) else None
+
+
+def attempts(job: Job, now: datetime, wanted: str, redactor: Redactor) -> AttemptPage:
+    """Return the page ``wanted`` of the attempts of a job; the newest for a number that makes no sense.
+
+    Attempts are numbered from one on without a gap, so a page is a range of numbers.
+    """
     state = state_of(job)
     total = state.attempts if state else ATTEMPTS_PER_PAGE
     pages = max(-(-total // ATTEMPTS_PER_PAGE), 1)
     number = int(wanted) if wanted.isascii() and wanted.isdecimal() and len(wanted) < 10 else 1
     number = min(max(number, 1), pages)
-    start = (number - 1) * ATTEMPTS_PER_PAGE
-    found = list(_attempts(job.pk)[start : start + ATTEMPTS_PER_PAGE])
-    rows = [_row(attempt, is_open=number == 1 and place == 0) for place, attempt in enumerate(found)]
+    last = total - (number - 1) * ATTEMPTS_PER_PAGE
+    found = list(_attempts(job.pk).filter(number__lte=last, number__gt=last - ATTEMPTS_PER_PAGE))
+    rows = [_row(attempt, redactor, is_open=number == 1 and not place) for place, attempt in enumerate(found)]
     if number == 1 and state and state.status == states.RUNNING:
         rows.insert(0, _running_row(state, now))
-    return AttemptPage(rows, total, number, pages)
+    return AttemptPage(rows, found[::-1] if number == 1 else [], total, number, pages)
 
 
 def _attempts(job_id: int) -> Any:
@@ -183,8 +218,11 @@ def _attempts(job_id: int) -> Any:
     return queryset.defer(*texts, "return_value").annotate(**shown)
 
 
-def _row(attempt: Any, *, is_open: bool) -> AttemptRow:
+def _row(attempt: Any, redactor: Redactor, *, is_open: bool) -> AttemptRow:
     succeeded = attempt.outcome == states.SUCCEEDED
+    message = redactor.text("message", attempt.message_text[:MOST_TEXT])
+    traceback = redactor.text("traceback", attempt.traceback_text[:MOST_TEXT])
+    returned = redactor.json_text("return_value", attempt.return_text) if succeeded else None
     return AttemptRow(
         number=attempt.number,
         pill=outcome_pill(attempt.outcome),
@@ -194,10 +232,11 @@ def _row(attempt: Any, *, is_open: bool) -> AttemptRow:
         worker=wording.visible(attempt.worker_id),
         place=_place(attempt),
         exception_class=breakable(attempt.exception_class),
-        message=wording.visible(attempt.message_text[:MOST_TEXT]),
-        traceback=wording.visible(attempt.traceback_text[:MOST_TEXT]),
-        return_value=wording.pretty_json(attempt.return_text, MOST_JSON) if succeeded else "",
-        log_tail=wording.visible(attempt.log_tail_text[:MOST_TEXT]),
+        message=wording.visible(message),
+        frames=tracebacks.own_frames(wording.visible(traceback)),
+        traceback=wording.visible(traceback),
+        return_value=wording.pretty_json(returned, MOST_JSON) if succeeded else "",
+        log_tail=wording.visible(redactor.text("log", attempt.log_tail_text[:MOST_TEXT])),
         is_open=is_open and bool(attempt.traceback_text),
     )
 
@@ -221,6 +260,7 @@ def _running_row(state: JobState, now: datetime) -> AttemptRow:
         place="",
         exception_class="",
         message="",
+        frames=(),
         traceback="",
         return_value="",
         log_tail="",
@@ -228,21 +268,22 @@ def _running_row(state: JobState, now: datetime) -> AttemptRow:
     )
 
 
-def last_error(job: Job) -> LastError | None:
+def last_error(job: Job, redactor: Redactor) -> LastError | None:
     """Return the last error of a job, ready to be read."""
     error = Job.objects.last_errors([job.pk]).get(job.pk)
     if error is None:
         return None
-    shown = readable(error)
+    shown = readable(error, redactor)
     return shown._replace(exception_class=breakable(shown.exception_class))
 
 
-def readable(error: LastError) -> LastError:
-    """Return an error with the words for a person, if the queue itself put the job back."""
+def readable(error: LastError, redactor: Redactor) -> LastError:
+    """Return an error as it may be shown, with words for a person if the queue itself put the job back."""
     if error.exception_class == UNKNOWN_TASK:
         return error._replace(message=_("no worker knows this task"))
     return error._replace(
-        exception_class=wording.visible(error.exception_class), message=wording.visible(error.message)
+        exception_class=wording.visible(error.exception_class),
+        message=wording.visible(redactor.text("message", error.message)),
     )
 
 

@@ -81,8 +81,8 @@ SELECT (SELECT finished_at FROM {STATE} WHERE status = 'dead' AND finished_at IS
 
 # What the last attempt of a few jobs says; of a traceback its end, where the error is.
 LAST_WORDS = f"""
-SELECT state.job_id, job.task_path, attempt.exception_class, left(attempt.message, %(characters)s),
-       right(attempt.traceback, %(traceback)s)
+SELECT state.job_id, job.task_path, job.backend, attempt.exception_class,
+       left(attempt.message, %(characters)s), right(attempt.traceback, %(traceback)s)
 FROM unnest(%(job_ids)s::bigint[]) AS given(job_id)
 JOIN {STATE} AS state ON state.job_id = ANY(ARRAY[given.job_id])
 JOIN {JOB} AS job ON job.id = ANY(ARRAY[given.job_id])
