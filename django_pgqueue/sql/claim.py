@@ -1,8 +1,10 @@
 """Claim: ready jobs of one queue become this worker's, behind its cursor."""
 
+from .pause import IS_PAUSED
 from .tables import STATE, job_of
 
 # The cursor is an index range, never a filter: entries that died before it are not walked.
+# A paused queue has nothing to claim; the look is done once, before the first row.
 # Only one queue, by equality: with ANY(array) PostgreSQL sorts every pending row of those queues.
 CLAIM = f"""
 WITH picked AS MATERIALIZED (
@@ -12,6 +14,7 @@ WITH picked AS MATERIALIZED (
       AND queue = %(queue)s
       AND ((priority * -1), position, job_id)
           > (%(after_rank)s::int, %(after_position)s::bigint, %(after_job_id)s::bigint)
+      AND {IS_PAUSED} IS NULL
     ORDER BY (priority * -1), position, job_id
     LIMIT %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED

@@ -7,6 +7,14 @@ from .tables import STATE
 
 PAUSE_TABLE = "django_pgqueue_queuepause"
 
+# A scalar sub-select without a reference outwards: PostgreSQL runs it once for a statement, not for each row.
+IS_PAUSED = f"""(
+    SELECT true FROM {PAUSE_TABLE} AS pause
+    WHERE pause.queue IN (%(queue)s::text, '') AND NOT pause.is_draining
+    ORDER BY pause.queue
+    LIMIT 1
+)"""
+
 # A drain of a paused queue opens it again until it is empty; a pause ends a drain.
 PAUSE = f"""
 INSERT INTO {PAUSE_TABLE} AS pause (queue, is_draining, since, by, reason)

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from django_pgqueue.operating import Worker
+from django_pgqueue.operating import QueuePause, Worker
 from django_pgqueue.registry import ALIVE, DEAD, STOPPING, Registered
 
 from ..waiting import wait_until
@@ -120,3 +120,21 @@ def test_two_workers_count_every_attempt_once(queue: Queue, start: Workers) -> N
     total = "SELECT sum(succeeded)::int FROM django_pgqueue_rollup WHERE span = 60"
     wait_until(lambda: (queue.value(total) or 0) >= 200, 30.0, "not all were counted")
     assert queue.value(total) == queue.value("SELECT count(*) FROM django_pgqueue_attempt")
+
+
+def test_a_pause_holds_from_the_next_claim_on_and_ends_with_a_resume(queue: Queue, start: Workers) -> None:
+    start(*BEAT).wait_for("child_started")
+    queue.wait(queue.enqueue(tasks.ok), "succeeded")
+    QueuePause.objects.pause("default", by="anna", connection=queue.session)
+    try:
+        jobs = queue.enqueue_many(tasks.ok, [()] * 5)
+        queue.notify(["default"])
+        other = queue.enqueue(tasks.sleep, 1.0, queue="default")
+        # Five polls long nothing is taken.
+        later = queue.value("SELECT clock_timestamp() + interval '1 s'")
+        wait_until(lambda: queue.value("SELECT clock_timestamp() > %s", [later]), 10.0)
+        assert set(queue.statuses([*jobs, other]).values()) == {"ready"}
+    finally:
+        QueuePause.objects.resume("default", connection=queue.session)
+    queue.notify(["default"])
+    queue.wait([*jobs, other], "succeeded")
