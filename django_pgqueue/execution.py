@@ -20,7 +20,7 @@ from .compat import AnyResult, AnyTask, TaskResultStatus, normalize_json
 from .context import JobContext as JobContext
 from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
-from .records import Cancelled, Claimed, Completed, Failed, Fence, PastAttempt, Settlement, Snoozed
+from .records import Answer, Cancelled, Claimed, Completed, Failed, Fence, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
 from .results import JobError, cancellation, new_result
 from .retries import Backoff, storable_delay
@@ -49,6 +49,7 @@ class Execution:
     entry: int = -1
     progress: str | None = None
     row_locked: bool = False
+    answer: Answer | None = None
     report: Callable[["Execution"], None] = lambda execution: None
     fence: Fence = field(init=False)
     _result: AnyResult | None = None
@@ -119,6 +120,11 @@ def project_time(moment: datetime) -> datetime:
     A worker's own connection always gives aware times, Django's gives them as the project sees them.
     """
     return moment if settings.USE_TZ or is_naive(moment) else make_naive(moment, get_default_timezone())
+
+
+def is_atomic(execution: Execution) -> bool:
+    """Return whether the task and the completion of its job are to commit together."""
+    return bool(getattr(execution.task, "atomic", False))
 
 
 # --- call ------------------------------------------------------------------------------------------

@@ -109,6 +109,24 @@ class HeldJobs(JobReadings):
         params = {"held": list(held), "worker_id": worker_id, "within": within}
         return [row[0] for row in run(connection or self._write_connection(), sql.RELEASE_UNHELD, params)]
 
+    def whereabouts(self, fence: Fence, *, connection: Connection = None) -> Answer:
+        """Say what became of a claim: "done", "lost", or "locked", which here means that it still holds."""
+        return self._whereabouts([fence], connection or self._write_connection())[0]
+
+    # --- atomic tasks: locks in the task's own transaction
+
+    def lock_if_strict(self, fence: Fence, *, connection: Connection = None) -> tuple[bool, bool]:
+        """Lock the state row, until the transaction ends, if its isolation is stricter than READ COMMITTED.
+
+        Returns whether it is, and whether the row was locked: False when the fence does not hold.
+        """
+        strict, held = run(connection or self._write_connection(), sql.LOCK_IF_STRICT, fence._asdict())[0]
+        return strict, held
+
+    def lock_held(self, fence: Fence, *, connection: Connection = None) -> bool:
+        """Lock the state row until the transaction ends, waiting for it; False when the fence is lost."""
+        return bool(run(connection or self._write_connection(), sql.LOCK_HELD, fence._asdict()))
+
     def _settle(
         self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
     ) -> dict[Fence, Answer]:

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from inspect import iscoroutinefunction
 from typing import Any, Protocol
@@ -26,7 +26,8 @@ from .conf import MAX_STEP_NAME
 from .connections import PrivateConnection
 from .durable import JobStep
 from .exceptions import LeaseLost, UnstorableResult
-from .records import Claimed, Fence
+from .models import Job
+from .records import Answer, Claimed, Fence
 from .storable import dump_result, safe_str
 
 AGAIN = (psycopg.OperationalError, psycopg.InterfaceError)
@@ -64,7 +65,7 @@ class Steps:
         self._known: dict[str, Any] | None = None
         options = attempt.task.get_backend().settings
         self._limit: int = options.max_result_bytes
-        self._store: Store = _given.get() or _store_of(options.database, options.prepared_statements)
+        self._store: Store = _given.get() or private_store(options.database, options.prepared_statements)
 
     def run(
         self, name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -180,13 +181,27 @@ class PrivateSteps:
         with self._turn, self._connection.hot() as connection:
             return JobStep.objects.record(fence, name, text, locked=locked, connection=connection)
 
+    def whereabouts(self, fence: Fence, give_up: Callable[[], bool]) -> Answer | None:
+        """Ask what became of a job whose reply never came; None when that is not to be had in time."""
+        while not give_up():
+            with suppress(*AGAIN), self._turn, self._connection.hot() as connection:
+                return Job.objects.whereabouts(fence, connection=connection)
+            time.sleep(max(self._connection.pause, LEAST_PAUSE))
+        return None
+
+    def close(self) -> None:
+        """Close the connection; the next use makes another."""
+        with self._turn:
+            self._connection.close()
+
 
 _stores: dict[tuple[int, str], PrivateSteps] = {}
 _making = threading.Lock()
 _given: ContextVar[Store | None] = ContextVar("django_pgqueue_steps", default=None)
 
 
-def _store_of(database: str, prepared: bool) -> Store:
+def private_store(database: str, prepared: bool) -> PrivateSteps:
+    """Return this process's own store of a database."""
     # By process: a connection must not go through a fork.
     with _making:
         key = (os.getpid(), database)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
+from django.db import DEFAULT_DB_ALIAS
+
 from .compat import DEFAULT_TASK_BACKEND_ALIAS, DEFAULT_TASK_PRIORITY, DEFAULT_TASK_QUEUE_NAME, InvalidTask
 from .conf import ATTEMPTS_WORDS, LONGEST, MAX_GIVEN_KEY, is_attempts, is_number, is_time
 from .retries import Backoff
@@ -41,8 +43,8 @@ def normalise(task: Any) -> None:
     check_options(task, _RULES)
     if isinstance(task.unique_key, str) and (problem := key_problem(task.unique_key)):
         raise InvalidTask(problem)
-    if task.atomic:
-        raise InvalidTask("atomic=True is not built yet: jobs run at least once; make the task idempotent.")
+    if problem := atomic_problem(task.atomic, task.func):
+        raise InvalidTask(problem)
     try:
         check_json(task.metadata, "metadata")
     except ValueError as error:
@@ -58,6 +60,22 @@ def check_options(task: Any, names: Iterable[str]) -> None:
         accepts, words = _RULES[name]
         if value is not None and not accepts(value):
             raise InvalidTask(f"{name} must be {words}, not {value!r}.")
+
+
+def atomic_problem(atomic: bool | str, function: Any, database: str | None = None) -> str | None:
+    """Return why a task cannot be atomic, or None; ``database`` is the queue's alias, where it is known."""
+    if not atomic:
+        return None
+    if inspect.iscoroutinefunction(function):
+        return "atomic needs a plain function: Django has no transactions in coroutines."
+    wanted = DEFAULT_DB_ALIAS if atomic is True else atomic
+    if database is None or database == wanted:
+        return None
+    return (
+        f"atomic={atomic!r} opens its transaction on the database {wanted!r}, and the queue lives on "
+        f"{database!r}: what is written on two databases cannot commit together. atomic={database!r} says "
+        "that the task writes where the queue is."
+    )
 
 
 def key_problem(key: Any) -> str | None:
@@ -117,7 +135,7 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda v: _is_text(v) and v in get_args(OnConflict),
         f"one of {', '.join(get_args(OnConflict))}",
     ),
-    "atomic": (_is_switch, "True or False"),
+    "atomic": (lambda v: _is_switch(v) or (_is_text(v) and v), "True, False or an alias of DATABASES"),
 }
 DJANGOS_OWN = ("priority", "queue_name", "run_after")
 """Options that a task of Django's own class has too, and that Django takes whatever their type."""

@@ -31,7 +31,7 @@ from .compat import (
     TaskResultMismatch,
 )
 from .retries import Backoff, BackoffFunction
-from .task_options import OnConflict, normalise
+from .task_options import OnConflict, atomic_problem, normalise
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,6 +67,7 @@ class TaskOptions(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     unique_key: str | Callable[..., str | None] | None
     on_conflict: OnConflict | None
+    atomic: bool | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class PgQueueTask(_TaskBase[P, R]):
     ``on_conflict``: what enqueueing does when a live job holds the key: ``"return"`` that job's result,
     ``"raise"`` DuplicateJob, or ``"replace"``: a job that waits gets the new arguments and time, one that
     runs is followed by another after its end.
+    ``atomic``: the task runs in a transaction on the queue's database, which also completes the job; the
+    alias of that database where it is not ``"default"``.
     ``delay``: seconds from enqueueing, by the database's clock; what a timedelta as ``run_after`` becomes.
     """
 
@@ -106,12 +109,16 @@ class PgQueueTask(_TaskBase[P, R]):
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     unique_key: str | Callable[..., str | None] | None = None
     on_conflict: OnConflict = "return"
-    atomic: bool = False
+    atomic: bool | str = False
     delay: float | None = None
 
     def __post_init__(self) -> None:
         normalise(self)
         super().__post_init__()
+        options = getattr(self.get_backend(), "settings", None)
+        problem = atomic_problem(self.atomic, self.func, getattr(options, "database", None))
+        if problem:
+            raise InvalidTask(problem)
         if self.delay is not None and not self.get_backend().supports_defer:
             raise InvalidTask("Backend does not support run_after.")
 

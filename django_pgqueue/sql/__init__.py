@@ -41,7 +41,7 @@ from .depth import (
 )
 from .diagnosis import BACKEND, EXPLAIN_CLAIM, HORIZON, INDEXES, SERVER, TABLES, TASK_LIVES
 from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
-from .lease import BACKEND_LIVES, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
+from .lease import BACKEND_LIVES, LOCK_HELD, LOCK_IF_STRICT, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
 from .maintenance import (
     NEXT_RUN_AT,
     PROMOTE,
@@ -153,6 +153,8 @@ __all__ = [
     "LISTEN_FOR_RESULTS",
     "LIVE_BY_KEY",
     "LOCK_CLASS",
+    "LOCK_HELD",
+    "LOCK_IF_STRICT",
     "LOCK_MARK",
     "MAKE_MARK",
     "MOVE",

@@ -80,3 +80,21 @@ SELECT given.place,
 FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[])
      WITH ORDINALITY AS given(job_id, lease_version, lease_token, place)
 """
+
+# --- the lock of an atomic task ----------------------------------------------------------------------
+
+# Unlike all the others these wait: the row is the task's own, and nobody holds it for long.
+_LOCK = f"""
+SELECT job_id
+FROM {STATE}
+WHERE job_id = %(job_id)s AND lease_version = %(lease_version)s AND lease_token = %(lease_token)s"""
+
+LOCK_HELD = f"{_LOCK} FOR NO KEY UPDATE"
+
+# The first statement of its transaction: a stricter level takes its snapshot here and holds the row.
+LOCK_IF_STRICT = f"""
+WITH level AS (
+    SELECT current_setting('transaction_isolation') IN ('repeatable read', 'serializable') AS is_strict
+), held AS MATERIALIZED ({_LOCK} AND (SELECT is_strict FROM level) FOR NO KEY UPDATE)
+SELECT is_strict, EXISTS (SELECT FROM held) FROM level
+"""

@@ -22,7 +22,7 @@ from ..models import Job
 from ..records import DONE, LOCKED, Answer, Claimed
 from ..results import get_result
 from ..retries import Backoff
-from ..worker import unknown
+from ..worker import atomic, unknown
 from ..worker.config import new_identity
 from ..worker.outcomes import log_outcome
 from . import crashes
@@ -131,7 +131,9 @@ class _InlineWorker:
         steps.store()
         if running.died_at:
             return self._bury(execution, running.died_at)
-        if error is None:
+        if error is None and pipeline.is_atomic(execution):
+            execution.decision = value
+        elif error is None:
             execution.decision = pipeline.decide_return(execution, value)
         else:
             execution.decision = pipeline.decide_raise(execution, error)
@@ -149,7 +151,7 @@ class _InlineWorker:
     def _settle(self, execution: InlineExecution) -> RanJob:
         unknown.decide([execution], patience=self.options.unknown_task_patience, connection=self.connection)
         try:
-            answer = self._write(execution)
+            answer = execution.answer or self._write(execution)
         except _ROW_ERRORS as error:
             execution.error = error
             execution.decision = pipeline.failure(execution, error, final=True)
@@ -211,7 +213,9 @@ def _attempt(execution: InlineExecution) -> Any:
     _announce("task_started", execution)
     crashes.reach("start")
     if not iscoroutinefunction(execution.task.func):  # type: ignore[union-attr]  # prepared
-        return pipeline.call(execution)
+        return (
+            atomic.run(execution, lambda: None) if pipeline.is_atomic(execution) else pipeline.call(execution)
+        )
     value, error = async_to_sync(_awaited)(execution)
     if error is not None:
         raise error

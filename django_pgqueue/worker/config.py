@@ -65,8 +65,13 @@ class WorkerConfig:
         return cls(**values | {"queues": tuple(values["queues"])})
 
 
+def host_name() -> str:
+    """Return this machine's name as it is stored with attempts."""
+    return clean_name(socket.gethostname() or "localhost", 255)
+
+
 def new_identity() -> WorkerIdentity:
     """Return an identity for this process start: readable by its host and pid, unique by chance."""
-    host, pid = clean_name(socket.gethostname() or "localhost", 255), os.getpid()
+    host, pid = host_name(), os.getpid()
     tail = f".{pid}.{secrets.token_hex(6)}"
     return WorkerIdentity(f"{clean_name(host, MAX_WORKER_ID - len(tail))}{tail}", host, pid)

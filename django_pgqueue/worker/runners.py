@@ -26,7 +26,7 @@ from ..compat import AnyResult
 from ..events import log
 from ..exceptions import TaskTimeout
 from ..execution import Execution
-from . import cleanup
+from . import atomic, cleanup
 from .board import Board
 
 SOFT_STOP_GRACE = 5.0
@@ -203,6 +203,8 @@ class Runners:
         try:
             thread.arm(execution)
             try:
+                if pipeline.is_atomic(execution):
+                    return atomic.run(execution, lambda: thread.disarm(execution))
                 return pipeline.decide_return(execution, pipeline.call(execution))
             finally:
                 thread.disarm(execution)

@@ -38,10 +38,11 @@ def write_outcomes(
     """
     unknown.decide(batch, patience=patience, connection=connection)
     now = time.monotonic()
-    settlements: list[Settlement] = [_settlement(execution, now) for execution in batch]
+    # Atomic tasks have completed their jobs themselves, and have their answers.
+    settlements: list[Settlement] = [_settlement(e, now) for e in batch if e.answer is None]
     settlements += refusals
-    answers = Job.objects.settle(settlements, worker=worker, connection=connection)
-    return answers[: len(batch)]
+    answers = iter(Job.objects.settle(settlements, worker=worker, connection=connection))
+    return [execution.answer or next(answers) for execution in batch]
 
 
 def _settlement(execution: Execution, now: float) -> Settlement:
