@@ -25,9 +25,15 @@ from .events import log
 STATEMENT_TIMEOUT = 10.0
 """Seconds: no statement of the queue may take longer."""
 LOCK_TIMEOUT = 2.0
+IDLE_TIMEOUT = 5.0
+"""Seconds for which a worker that froze, or whose machine died, in a transaction may hold its locks."""
 STUCK_AFTER = 15.0
 """Seconds without any answer after which the watchdog gives a connection up (lost packets)."""
-_TIMEOUTS = {"statement_timeout": f"{STATEMENT_TIMEOUT:g}s", "lock_timeout": f"{LOCK_TIMEOUT:g}s"}
+_TIMEOUTS = {
+    "statement_timeout": f"{STATEMENT_TIMEOUT:g}s",
+    "lock_timeout": f"{LOCK_TIMEOUT:g}s",
+    "idle_timeout": f"{IDLE_TIMEOUT:g}s",
+}
 FIRST_DELAY, LAST_DELAY = 0.1, 2.0
 """Seconds between tries to connect: doubling, with jitter."""
 SAID_EVERY = 60.0
@@ -77,7 +83,7 @@ class PrivateConnection:
         the next use makes a new one, not before a jittered pause.
         """
         with self.guarded() as connection, connection.transaction():
-            connection.execute(sql.HOT_PATH, _TIMEOUTS)
+            connection.execute(sql.WORKER_HOT_PATH, _TIMEOUTS)
             yield connection
 
     @contextmanager

@@ -90,7 +90,7 @@ from .rollup import (
 from .selecting import QUEUES_OF, count, joins, rests, walk
 from .settle import CANCEL_HELD, COMPLETE, FAIL, RELEASE, SNOOZE
 from .steps import RECORD_STEP, RECORD_STEP_OF_LOCKED, STEPS
-from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE, STEP
+from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE, STEP, WORKER_HOT_PATH
 from .testing import END_SESSIONS, FORWARD_TIME
 from .wakeup import (
     AWAKE,
@@ -221,6 +221,7 @@ __all__ = [
     "WAIT_FOR_RESULTS",
     "WHEREABOUTS",
     "WORKERS",
+    "WORKER_HOT_PATH",
     "count",
     "joins",
     "rests",

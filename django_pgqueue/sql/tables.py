@@ -13,7 +13,13 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
        set_config('lock_timeout', %(lock_timeout)s::text, true),
-       set_config('DateStyle', 'ISO', true) -- the only one that psycopg reads; a role may have another
+       -- the only one that psycopg reads; a role may have another
+       set_config('DateStyle', 'ISO', true)"""
+
+# The same for connections of workers.  Whoever freezes, or whose machine dies, between two statements of a
+# transaction must not keep its locks until the server notices that the network is gone: rescue skips them.
+WORKER_HOT_PATH = f"""{HOT_PATH},
+       set_config('idle_in_transaction_session_timeout', %(idle_timeout)s::text, true)
 """
 
 

@@ -10,6 +10,7 @@ Each rule is a function that yields what breaks it. Together they say:
 * a claim is executed at most once, and every execution has its attempt: executions <= attempts
 * the outcome that is stored is what the owner of that claim computed (its value is unique to the call)
 * an attempt is lost only where a death or trouble explains it
+* what a task returned is stored when the database comes back, unless its process died, froze or was cut off
 * effects behind a key, and transfers of a ledger, happened exactly once
 * a store that compares fencing tokens was never written to by an older owner, nor by two with one token
 * no lease stays overdue for two rescue periods while somebody could have rescued it
@@ -236,6 +237,22 @@ def losses_are_explained(history: History) -> Iterator[str]:
             yield f"nothing explains this loss: {attempt}"
 
 
+def outages_lose_no_outcome(history: History) -> Iterator[str]:
+    """What a task has returned is stored when the database comes back, however long it was away.
+
+    Lost is it only with its process, or where that process alone was frozen or cut off.
+    """
+    killed = {death.pid for death in history.deaths if not death.by_supervisor}
+    calls = {(e.job_id, e.lease_version): e for e in history.executions if e.how == RETURNED}
+    single = [t for t in history.troubles if t.pids is not None]
+    for attempt in history.attempts:
+        call = calls.get((attempt.job_id, attempt.lease_version))
+        if attempt.outcome != "lost" or call is None or call.pid in killed or history.may_forget_end(call):
+            continue
+        if not any(t.hits(call.pid, call.job_id) and t.ended > call.began for t in single):
+            yield f"it had returned, and was charged as lost: {attempt}"
+
+
 def no_lease_stays_overdue(history: History) -> Iterator[str]:
     """A lease that has ended is rescued within two rescue periods, but for times in which nobody could."""
     for overdue in history.overdue:
@@ -309,6 +326,7 @@ RULES: tuple[Rule, ...] = (
     executions_have_their_attempt,
     outcomes_are_their_owners,
     losses_are_explained,
+    outages_lose_no_outcome,
     no_lease_stays_overdue,
     effects_happen_once,
     ledger_balances,

@@ -113,11 +113,15 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """The end of a worker process; ``foreseen``: a fault or an order to stop explains it."""
+    """The end of a worker process.
+
+    ``foreseen``: a fault or an order to stop explains it; ``by_supervisor``: its own supervisor killed it.
+    """
 
     pid: int
     at: float
     foreseen: bool = True
+    by_supervisor: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from . import tables
 from .arena import ROLE, Arena
 from .checker import ENDED
 
-SETTINGS = {"max_connections": 80, "log_lock_waits": "on"}
+SETTINGS = {"max_connections": 80, "log_lock_waits": "on", "track_activity_query_size": 16384}
+"""The statements of the queue are long, and a fault looks for the one that a worker waits in."""
 PASSWORD = "chaos"
 DISK_MB = 256
 DISK_KB_PER_JOB = 8

@@ -99,14 +99,15 @@ class Deaths:
         exact = {pid: at for seat in self._seats for s in seat.sitters for pid, at in s.worker.deaths.items()}
         seen = {pid: (at, sitter) for pid, at, sitter in self.gone}
         return [
-            Death(pid, exact.get(pid, at), pid in exact or pid in expected or _was_told_to_end(pid, sitter))
+            _death(pid, exact.get(pid, at), pid in exact or pid in expected, sitter)
             for pid, (at, sitter) in seen.items()
         ] + [Death(pid, at) for pid, at in exact.items() if pid not in seen]
 
 
-def _was_told_to_end(pid: int, sitter: Sitter) -> bool:
-    killed = sitter.worker.events("killing_child", pid=pid)
-    return bool(sitter.allowed or killed)
+def _death(pid: int, at: float, caused: bool, sitter: Sitter) -> Death:
+    caused = caused or bool(sitter.allowed)
+    killed = bool(sitter.worker.events("killing_child", pid=pid))
+    return Death(pid, at, foreseen=caused or killed, by_supervisor=killed and not caused)
 
 
 def by_session() -> dict[int, list[int]]:

@@ -228,6 +228,12 @@ BAD: list[tuple[str, str, Callable[[History], object]]] = [
         lambda h: change_call(h, "a", 1, how=RAISED),
     ),
     ("a loss of a process that never died", "losses_are_explained", lambda h: lose_without_death(h)),
+    ("a returned outcome was lost in an outage", "outages_lose_no_outcome", lambda h: lose_outcome(h)),
+    (
+        "a supervisor killed a child whose task had returned",
+        "outages_lose_no_outcome",
+        lambda h: lose_outcome(h) or h.deaths.append(Death(100, 9.0, by_supervisor=True)),
+    ),
     ("a lease stayed overdue", "no_lease_stays_overdue", lambda h: h.overdue.append(Overdue(9.0, 1, 1.1))),
     ("an effect happened twice", "effects_happen_once", lambda h: h.effects.update(d=2)),
     ("a success without its effect", "effects_happen_once", lambda h: h.effects.clear()),
@@ -410,6 +416,13 @@ def add_attempt(history: History, attempt: Attempt, tag: str) -> None:
 
 def succeed_again(history: History) -> None:
     add_attempt(history, Attempt(1, 2, 2, "succeeded", 100, 16.0, 16.1, "a2"), "a")
+
+
+def lose_outcome(history: History) -> None:
+    """The first attempt of the third job is lost although it had returned; nobody could renew at the time."""
+    change_attempt(history, 3, 1, outcome="lost")
+    change_call(history, "c", 1, how=RETURNED)
+    history.troubles.append(Trouble(1.0, 2.9))
 
 
 def lose_without_death(history: History) -> None:

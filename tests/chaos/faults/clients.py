@@ -5,11 +5,17 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
+from django_pgqueue import sql
+from django_pgqueue.connections import IDLE_TIMEOUT
+
 from ...waiting import wait_for
 from ..arena import Arena
 from .processes import PAST_THE_LEASE
 from .registry import fault
 from .statements import Waiting, caught, seat_of, workers
+
+FROZEN_FOR = PAST_THE_LEASE + IDLE_TIMEOUT
+"""Seconds: past the lease, and past the time for which its open transaction keeps the rows locked."""
 
 
 @fault("kill in a claim")
@@ -21,7 +27,7 @@ def kill_in_claim(arena: Arena) -> None:
 @fault("kill in a settle")
 def kill_in_settle(arena: Arena) -> None:
     """kill -9 of a child whose settle is with the server: committed or not, nobody hears of it."""
-    _kill_in(arena, lambda waiting: waiting.settles)
+    _kill_in(arena, lambda waiting: waiting.settles, sql.ATTEMPT)
 
 
 @fault("kill in a heartbeat")
@@ -32,16 +38,16 @@ def kill_in_heartbeat(arena: Arena) -> None:
 
 @fault("freeze in a settle", weight=3)
 def freeze_in_settle(arena: Arena) -> None:
-    """SIGSTOP of a whole worker while its settle is with the server, past the lease."""
+    """SIGSTOP of a whole worker while its settle is with the server, past the lease: no COMMIT comes."""
     seat = None
-    with caught(arena, lambda waiting: waiting.settles) as waiting:
+    with caught(arena, lambda waiting: waiting.settles, sql.ATTEMPT) as waiting:
         seat = seat_of(arena, waiting.pid) if waiting else None
         if seat is None:
             return
         pids = seat.pids()
         seat.worker.freeze()
     with seat.suspended(pids):
-        wait_for(PAST_THE_LEASE)
+        wait_for(FROZEN_FOR)
         seat.worker.thaw()
 
 
@@ -54,7 +60,7 @@ def terminate_in_claim(arena: Arena) -> None:
 @fault("terminate in a settle")
 def terminate_in_settle(arena: Arena) -> None:
     """pg_terminate_backend of a child that waits for its settle."""
-    _terminate_in(arena, lambda waiting: waiting.settles)
+    _terminate_in(arena, lambda waiting: waiting.settles, sql.ATTEMPT)
 
 
 @fault("terminate idle backends")
@@ -79,16 +85,16 @@ def terminate_all(arena: Arena) -> None:
         )
 
 
-def _kill_in(arena: Arena, wanted: Callable[[Waiting], bool]) -> None:
-    with caught(arena, wanted) as waiting:
+def _kill_in(arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE) -> None:
+    with caught(arena, wanted, table) as waiting:
         seat = seat_of(arena, waiting.pid) if waiting else None
         if waiting and seat:
             with suppress(AssertionError, ProcessLookupError):
                 seat.worker.kill_process(waiting.pid, signal.SIGKILL)
 
 
-def _terminate_in(arena: Arena, wanted: Callable[[Waiting], bool]) -> None:
-    with caught(arena, wanted) as waiting:
+def _terminate_in(arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE) -> None:
+    with caught(arena, wanted, table) as waiting:
         if waiting:
             with arena.admin() as other:
                 other.execute("SELECT pg_terminate_backend(%s)", [waiting.backend])

@@ -42,10 +42,12 @@ class Waiting:
 
 
 @contextmanager
-def caught(arena: Arena, wanted: Callable[[Waiting], bool]) -> Iterator[Waiting | None]:
-    """Hold the table of states until somebody waits in the wanted statement; None when nobody came."""
+def caught(
+    arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE
+) -> Iterator[Waiting | None]:
+    """Hold a table until somebody waits in the wanted statement; None when nobody came."""
     with arena.admin() as session, session.transaction():
-        session.execute(f"LOCK TABLE {sql.STATE} IN EXCLUSIVE MODE")
+        session.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
         yield _await(session, wanted)
 
 
