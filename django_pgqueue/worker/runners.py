@@ -217,6 +217,9 @@ class Runners:
         """Put a decided execution on the tray."""
         execution.finished = time.monotonic()
         execution.decision = decision
+        if execution.deadline:
+            # What waits for the database has met its time limit: its child must not be killed for it.
+            self.board.start(execution.entry, execution.started or execution.finished, 0.0)
         self.tray.put(execution)
 
     def _send_finished(self, finished: list[Finished]) -> None:

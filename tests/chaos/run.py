@@ -31,6 +31,7 @@ from .worker import Seat
 
 WARM_UP = 10.0
 """Seconds without faults, in which the throughput before is measured."""
+STARTED_WITHIN = 60.0
 END_WITHIN = 180.0
 UP_WITHIN = PROBED_WITHIN = 30.0
 SAID_EVERY = 10.0
@@ -83,6 +84,7 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
         seat.worker.wait_started(seat.processes)
     with background(*watching):
         with producing(arena, plan) as producer:
+            wait_until(lambda: _has_asked(arena), STARTED_WITHIN, "the producer asked for nothing")
             wait_for(2.0)  # the first seconds are not like the others
             began = time.monotonic()
             wait_for(WARM_UP)
@@ -140,6 +142,10 @@ def lost_ends(history: History) -> list[float]:
 
 
 # --- the parts of a run
+
+
+def _has_asked(arena: Arena) -> bool:
+    return any(fact[1] == recording.ASKED for _, fact in recording.read(arena.record))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from devtools.postgres import Server, server
+from django_pgqueue.worker.runners import SOFT_STOP_GRACE
 
 from ..postgres import major
 from ..waiting import wait_for, wait_until
@@ -132,6 +133,22 @@ def test_outcomes_computed_during_an_outage_are_stored(
     queue.wait(jobs, "succeeded", timeout=15.0)
     assert sorted(begun(path)) == sorted(jobs)
     assert [queue.outcomes(job) for job in jobs] == [["succeeded"]] * 4
+
+
+def test_an_outcome_that_waits_for_the_database_has_met_its_time_limit(
+    private_server: Server, private_workers: Workers, survivor: Worker, tmp_path: Path
+) -> None:
+    """The outage is longer than the limit and what the supervisor allows on top: it must kill nobody."""
+    queue, path = private_workers.queue, tmp_path / "begun"
+    jobs = queue.enqueue_many(tasks.note_in_file, [(str(path), 0.2)] * 4, max_attempts=1, timeout=1.0)
+    wait_until(lambda: path.exists() and len(begun(path)) == 4)
+    private_server.stop("immediate")
+    wait_until(lambda: path.read_text().count("ended") == 4)
+    wait_for(1.0 + SOFT_STOP_GRACE + 1.5)
+    private_server.start()
+    queue.reconnect()
+    queue.wait(jobs, "succeeded", timeout=20.0)
+    assert sorted(begun(path)) == sorted(jobs)
 
 
 def test_an_idle_worker_waits_quietly_for_its_database(
