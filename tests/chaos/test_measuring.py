@@ -4,6 +4,7 @@ from itertools import islice
 
 import pytest
 
+from ..processes.nursery import ROOT
 from .faults import FAULTS
 from .growth import trend
 from .measuring import Injected, Load, lines, rate, recoveries
@@ -102,3 +103,9 @@ def test_every_fault_says_what_it_does() -> None:
 )
 def test_a_series_is_flat_or_grows(name: str, values: list[float], flat: bool) -> None:
     assert trend(name, [(5.0 * n, value) for n, value in enumerate(values)]).is_flat is flat
+
+
+def test_the_documentation_says_what_each_fault_does() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    missing = [name for name, fault in FAULTS.items() if f"| {name} | {fault.about} |" not in page]
+    assert missing == []
