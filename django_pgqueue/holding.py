@@ -17,6 +17,7 @@ from .records import (
     Answer,
     Cancelled,
     Completed,
+    Consumed,
     Failed,
     Fence,
     Released,
@@ -60,6 +61,12 @@ class HeldJobs(JobReadings):
     ) -> dict[Fence, Answer]:
         """running -> succeeded."""
         return self._settle(sql.COMPLETE, settled, worker, connection)
+
+    def consume(
+        self, settled: Sequence[Consumed], *, worker: WorkerIdentity, connection: Connection = None
+    ) -> dict[Fence, Answer]:
+        """running -> gone: the job has succeeded, and its rows are deleted at once."""
+        return self._settle(sql.CONSUME, settled, worker, connection)
 
     def fail(
         self, settled: Sequence[Failed], *, worker: WorkerIdentity, connection: Connection = None
@@ -220,6 +227,7 @@ class HeldJobs(JobReadings):
 
 _STATEMENT_OF = {
     Completed: sql.COMPLETE,
+    Consumed: sql.CONSUME,
     Failed: sql.FAIL,
     Snoozed: sql.SNOOZE,
     Released: sql.RELEASE,

@@ -125,6 +125,12 @@ class Completed(NamedTuple):
     return_value: str = "null"
 
 
+class Consumed(NamedTuple):
+    """The task returned, and nothing of the job is to be kept."""
+
+    fence: Fence
+
+
 class Failed(NamedTuple):
     """The task raised.  ``delay`` seconds until the next attempt; ``final`` forbids one."""
 
@@ -167,7 +173,7 @@ class Cancelled(NamedTuple):
     message: str = ""
 
 
-Settlement = Completed | Failed | Snoozed | Released | Cancelled
+Settlement = Completed | Consumed | Failed | Snoozed | Released | Cancelled
 
 
 class Answer(NamedTuple):

@@ -27,6 +27,12 @@ class Rule(NamedTuple):
         return self.queues is None and not self.but_not
 
 
+def is_kept(retention: Mapping[str, Any], status: str, queue: str) -> bool:
+    """Return whether a job of this queue stays for any time after it ended in ``status``."""
+    own: Mapping[str, float | None] = (retention.get(QUEUES) or {}).get(queue) or {}
+    return own.get(status, retention.get(status)) != 0
+
+
 def rules_of(retention: Mapping[str, Any]) -> list[Rule]:
     """Return the rules of an option's value that the checks accept."""
     of_queues: Mapping[str, Mapping[str, float | None]] = retention.get(QUEUES) or {}

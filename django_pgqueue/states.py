@@ -54,6 +54,7 @@ TRANSITIONS = (
     Transition("claim", READY, RUNNING),
     Transition("renew", RUNNING, RUNNING),
     Transition("complete", RUNNING, SUCCEEDED, SUCCEEDED),
+    Transition("consume", RUNNING, None, when="it succeeded, and is not to be kept"),
     Transition("fail", RUNNING, SCHEDULED, FAILED, when="budget left: backoff"),
     Transition("fail", RUNNING, DEAD, FAILED, when="budget spent or error is final"),
     Transition("fail", RUNNING, CANCELLED, FAILED, when="asked to cancel"),

@@ -13,7 +13,7 @@ import pytest
 
 from django_pgqueue import states
 from django_pgqueue.models import Job
-from django_pgqueue.records import Fence, NewJob
+from django_pgqueue.records import Consumed, Fence, NewJob
 from django_pgqueue.states import (
     CANCELLED,
     DEAD,
@@ -155,6 +155,7 @@ FORMS: dict[str, Callable[[Fence], bool]] = {
     "claim": lambda fence: claim_queue() != [],
     "renew": lambda fence: Job.objects.renew([fence], lease=2 * HOUR)[fence].result == DONE,
     "complete": _settle("complete"),
+    "consume": lambda fence: Job.objects.consume([Consumed(fence)], worker=WORKER)[fence].result == DONE,
     "fail": _settle("fail"),
     "fail, final": _settle("fail", final=True),
     "snooze": _settle("snooze"),
@@ -181,6 +182,7 @@ FORMS: dict[str, Callable[[Fence], bool]] = {
 ENDS_OF_RUNNING = {
     "renew": ((RUNNING, RUNNING, RUNNING), None),
     "complete": ((SUCCEEDED, SUCCEEDED, SUCCEEDED), SUCCEEDED),
+    "consume": ((None, None, None), None),
     "fail": ((SCHEDULED, DEAD, CANCELLED), FAILED),
     "fail, final": ((DEAD, DEAD, CANCELLED), FAILED),
     "snooze": ((SCHEDULED, SCHEDULED, CANCELLED), SNOOZED),
@@ -318,6 +320,7 @@ WRONG = {
 FENCED = {
     "renew": lambda fence: Job.objects.renew([fence], lease=HOUR)[fence].result,
     **{verb: (lambda fence, verb=verb: settle_one(verb, fence)) for verb in SETTLEMENTS},
+    "consume": lambda fence: Job.objects.consume([Consumed(fence)], worker=WORKER)[fence].result,
     "rescue_worker": lambda fence: "done" if _rescue_worker(2.0)(fence) else "lost",
     "rescue_worker, never started": lambda fence: "done" if _rescue_worker(None)(fence) else "lost",
 }

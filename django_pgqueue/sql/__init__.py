@@ -88,7 +88,7 @@ from .rollup import (
     TASKS,
 )
 from .selecting import QUEUES_OF, count, joins, rests, walk
-from .settle import CANCEL_HELD, COMPLETE, FAIL, RELEASE, SNOOZE
+from .settle import CANCEL_HELD, COMPLETE, CONSUME, FAIL, RELEASE, SNOOZE
 from .steps import RECORD_STEP, RECORD_STEP_OF_LOCKED, STEPS
 from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE, STEP, WORKER_HOT_PATH
 from .testing import END_SESSIONS, FORWARD_TIME
@@ -123,6 +123,7 @@ __all__ = [
     "CHANNEL",
     "CLAIM",
     "COMPLETE",
+    "CONSUME",
     "COUNT_ATTEMPTS",
     "DEPTHS",
     "DISCARD",

@@ -122,6 +122,8 @@ WITH seen AS MATERIALIZED (
     RETURNING state.job_id
 ), attempts AS (
     DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = ANY(ARRAY[old.job_id])
+), steps AS (
+    DELETE FROM {STEP} AS step USING old WHERE step.job_id = ANY(ARRAY[old.job_id])
 ), jobs AS (
     DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
         SELECT job.place FROM old CROSS JOIN LATERAL {job_of("old")} AS job

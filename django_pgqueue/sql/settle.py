@@ -1,7 +1,7 @@
-"""How an owner ends a running job: complete, fail, snooze, release and cancel, each behind the fence."""
+"""How an owner ends a running job: complete, consume, fail, snooze, release and cancel, each behind the fence."""
 
 from .fence import ANSWER, FENCED, FREE, WRITE_ATTEMPT, WRITTEN
-from .tables import POSITION, STATE
+from .tables import ATTEMPT, JOB, POSITION, STATE, STEP, job_of
 
 # --- complete --------------------------------------------------------------------------------------
 
@@ -22,6 +22,30 @@ WITH given AS (
 ), written AS ({WRITE_ATTEMPT}
            'succeeded', '', '', '', '', return_value::json, ''
     FROM settled
+)
+{ANSWER}
+"""
+
+# --- consume ---------------------------------------------------------------------------------------
+
+# complete and prune in one: a job that is not kept need not be written a second time before it goes.
+CONSUME = f"""
+WITH given AS (
+    SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[])
+             WITH ORDINALITY AS given(job_id, lease_version, lease_token, place)
+), held AS MATERIALIZED ({FENCED}), settled AS (
+    DELETE FROM {STATE} AS state
+    USING held
+    WHERE state.job_id = ANY(ARRAY[held.job_id])
+    RETURNING held.place, state.job_id, state.attempts + 1 AS attempts, 'succeeded' AS status
+), attempts AS (
+    DELETE FROM {ATTEMPT} AS attempt USING settled WHERE attempt.job_id = ANY(ARRAY[settled.job_id])
+), steps AS (
+    DELETE FROM {STEP} AS step USING settled WHERE step.job_id = ANY(ARRAY[settled.job_id])
+), jobs AS (
+    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
+        SELECT job.place FROM settled CROSS JOIN LATERAL {job_of("settled")} AS job
+    ))
 )
 {ANSWER}
 """

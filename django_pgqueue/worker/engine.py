@@ -58,7 +58,7 @@ class Engine:
         )
         self.claimer = Claimer(config.queues, worker_id=identity.worker_id, lease=config.lease)
         self.tray: SimpleQueue[Execution | Settled | None] = SimpleQueue()
-        self._settle = partial(write_outcomes, worker=identity, patience=config.unknown_task_patience)
+        self._settle = partial(write_outcomes, worker=identity, config=config)
         self.second_hand = SecondHand(config, identity, self._settle, self.tray)
         self.runners = Runners(config.threads, config.coroutines, board, self.tray, self._may_start)
         self.prefetch = Prefetch(config)

@@ -7,7 +7,7 @@ tasks go on.  The second hand only writes; what its answers mean is the engine's
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -16,7 +16,9 @@ import psycopg
 from ..connections import PrivateConnection
 from ..execution import Complete, Execution, settlement
 from ..models import Job
-from ..records import Answer, Released, Settlement, WorkerIdentity
+from ..records import Answer, Completed, Consumed, Released, Settlement, WorkerIdentity
+from ..retention import QUEUES, is_kept
+from ..states import SUCCEEDED
 from . import unknown
 from .config import WorkerConfig
 
@@ -29,17 +31,20 @@ def write_outcomes(
     connection: Any,
     *,
     worker: WorkerIdentity,
-    patience: float,
+    config: WorkerConfig,
     refusals: Sequence[Released] = (),
 ) -> list[Answer]:
     """Settle executions, and jobs that were refused; return the answers for the executions, in order.
 
-    ``patience`` is for jobs whose task nobody knows.  Raises psycopg.Error.
+    Raises psycopg.Error.
     """
-    unknown.decide(batch, patience=patience, connection=connection)
+    unknown.decide(batch, patience=config.unknown_task_patience, connection=connection)
     now = time.monotonic()
     # Atomic tasks have completed their jobs themselves, and have their answers.
-    settlements: list[Settlement] = [_settlement(e, now) for e in batch if e.answer is None]
+    unanswered = [execution for execution in batch if execution.answer is None]
+    settlements: list[Settlement] = [_settlement(execution, now) for execution in unanswered]
+    if 0 in config.retention.values() or QUEUES in config.retention:
+        settlements = [_unkept(*pair, config.retention) for pair in zip(unanswered, settlements, strict=True)]
     settlements += refusals
     answers = iter(Job.objects.settle(settlements, worker=worker, connection=connection))
     return [execution.answer or next(answers) for execution in batch]
@@ -51,6 +56,12 @@ def _settlement(execution: Execution, now: float) -> Settlement:
     if execution.started is None:
         return Released(execution.fence, None)
     return Released(execution.fence, now - execution.started, "interrupted: the worker was stopped")
+
+
+def _unkept(execution: Execution, settled: Settlement, retention: Mapping[str, Any]) -> Settlement:
+    if not isinstance(settled, Completed) or is_kept(retention, SUCCEEDED, execution.job.queue):
+        return settled
+    return Consumed(settled.fence)
 
 
 class Settled(NamedTuple):

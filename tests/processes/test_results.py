@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from django_pgqueue import waiting
-from django_pgqueue.compat import TaskResultMismatch
+from django_pgqueue import Backoff, waiting
+from django_pgqueue.compat import TaskResultDoesNotExist, TaskResultMismatch
+from tests.waiting import wait_until
 
 from . import tasks
 from .conftest import Workers, environ
@@ -125,3 +126,23 @@ def test_a_running_job_is_followed_and_never_overlapped(queue: Queue, start: Wor
     assert (first.job_id, second.job_id) == (int(running.id), int(follower))
     assert first.ended is not None
     assert second.began >= first.ended
+
+
+def test_nothing_is_kept_of_what_succeeds_where_retention_is_nothing(queue: Queue, start: Workers) -> None:
+    """The worker deletes it in the commit of its end, earlier attempts included; what is dead stays."""
+    retention = {"succeeded": 0, "queues": {"other": {"succeeded": 3600}}}
+    worker = start("--poll", 0.05, TASKS={"default": {"OPTIONS": {"retention": retention}}})
+    many = tasks.ok.enqueue_many((n,) for n in range(200))
+    again = tasks.fail_once.using(max_attempts=2, backoff=Backoff(0.1, 0.1)).enqueue()
+    dead = tasks.fail_once.using(max_attempts=1).enqueue()
+    kept = tasks.ok.using(queue_name="other").enqueue("kept")
+    queue.wait([int(dead.id)], "dead")
+    queue.wait([int(kept.id)], "succeeded")
+    wait_until(lambda: queue.value("SELECT count(*) FROM django_pgqueue_job") == 2, 20.0)
+    for table in ("django_pgqueue_jobstate", "django_pgqueue_attempt"):
+        assert queue.value(f"SELECT count(*) FROM {table}") == 2
+    for gone in (many[0], again):
+        with pytest.raises(TaskResultDoesNotExist):
+            gone.refresh()
+    worker.stop()
+    assert not worker.events("lease_lost")
