@@ -14,7 +14,7 @@ from . import sql
 from .guarded import GuardedManager
 from .querying import Connection, queue_connection, run
 
-COUNT_LIMIT = 10_000
+COUNT_LIMIT = 1_000
 """Ready jobs of a queue that are counted one by one, and running jobs in all."""
 MOST_QUEUES = 200
 SAMPLE_EVERY = 60.0

@@ -111,18 +111,24 @@ def past(window: Window, now: float) -> Past:
     sums = Rollup.objects.series(window.span, window.seconds)
     times = Rollup.objects.times(window.span, window.seconds)
     none = Times(histograms.empty(), histograms.empty())
-    samples: dict[str, dict[int, Sample]] = {}
-    for sample in QueueSample.objects.samples(window.span, window.seconds):
-        samples.setdefault(sample.queue, {})[sample.starts_at] = sample
     return Past(
         window,
         starts,
         [sums.get(start, Sums()) for start in starts],
         [times.spans.get(start, none) for start in starts],
-        {queue: [found.get(start) for start in starts] for queue, found in samples.items()},
+        samples_of(window, now),
         Rollup.objects.tasks(window.span, window.seconds),
         times.tasks,
     )
+
+
+def samples_of(window: Window, now: float) -> dict[str, list[Sample | None]]:
+    """Return how deep each queue was in each bin of a window that ends now."""
+    samples: dict[str, dict[int, Sample]] = {}
+    for sample in QueueSample.objects.samples(window.span, window.seconds):
+        samples.setdefault(sample.queue, {})[sample.starts_at] = sample
+    starts = window.starts(now)
+    return {queue: [found.get(start) for start in starts] for queue, found in samples.items()}
 
 
 def present(declared: Sequence[str]) -> Now:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django_pgqueue import histograms
 from django_pgqueue.admin.breaking import breakable
 from django_pgqueue.admin.wording import NOTHING, age, duration, number, visible
+from django_pgqueue.depths import Sample
 from django_pgqueue.operating import Overview
 from django_pgqueue.registry import DEAD, Registered
 from django_pgqueue.rollups import TaskSums
@@ -52,7 +53,9 @@ class OverviewAdmin(PageAdmin):
             "concerns": concerns(now, past, links),
             "tiles": tiles(now, past, links),
             "charts": pictures.charts(past),
-            "queues": [queue_row(queue, past, links) for queue in now.queues],
+            "queues": [
+                queue_row(queue, past.samples.get(queue.depth.queue, []), links) for queue in now.queues
+            ],
             "tasks": [task_row(task, past, links) for task in past.tasks],
             "workers": [worker_row(worker) for worker in now.workers],
             "queues_url": links.queues(),
@@ -136,11 +139,10 @@ class QueueRow:
     age_spark: pictures.Spark
 
 
-def queue_row(queue: QueueNow, past: Past, links: Links) -> QueueRow:
+def queue_row(queue: QueueNow, samples: Sequence[Sample | None], links: Links) -> QueueRow:
     """Return a queue as the table shows it."""
     depth = queue.depth
     kind, note = note_of(queue)
-    samples = past.samples.get(depth.queue) or [None] * past.window.bins
     return QueueRow(
         visible(depth.queue),
         note,

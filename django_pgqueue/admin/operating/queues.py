@@ -61,14 +61,14 @@ class QueueAdmin(PageAdmin):
     def figures(self, request: HttpRequest) -> dict[str, Any]:
         """Return the queues, who paused what, and what was done lately."""
         now = figures.present(declared_queues())
-        past = figures.past(figures.HOUR, now.at)
+        samples = figures.samples_of(figures.HOUR, now.at)
         links = Links(self.admin_site.name)
         allowed = may(request, PERMISSION)
         everything = now.pauses.get(ALL_QUEUES)
         lines = [
             QueueLine(
                 queue.depth.queue,
-                queue_row(queue, past, links),
+                queue_row(queue, samples.get(queue.depth.queue, []), links),
                 NOTHING if queue.depth.ran is None else age(queue.depth.ran),
                 _paused_by(queue.pause),
                 _buttons(now.pauses.get(queue.depth.queue)) if allowed else [],
