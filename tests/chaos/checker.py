@@ -191,11 +191,12 @@ def executions_do_not_overlap(history: History) -> Iterator[str]:
 
 
 def claims_run_once(history: History) -> Iterator[str]:
-    """A claim is executed at most once."""
+    """A claim is executed at most once, or until the transaction of an atomic task meets no deadlock."""
+    atomic = {asked.tag for asked in history.asked if history.kinds[asked.kind].atomic}
     calls = Counter(
         (execution.tag, execution.lease_version)
         for execution in history.executions
-        if not history.may_forget(execution.began)
+        if execution.tag not in atomic and not history.may_forget(execution.began)
     )
     for (tag, version), count in calls.items():
         if count > 1:

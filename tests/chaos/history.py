@@ -146,11 +146,15 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What must become of the jobs of a kind; ``budget`` is the number of charged attempts allowed."""
+    """What must become of the jobs of a kind; ``budget`` is the number of charged attempts allowed.
+
+    ``atomic``: within a claim it is called again when its transaction met a deadlock.
+    """
 
     status: str = "succeeded"
     budget: int = 100
     has_effect: bool = False
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,8 @@ class Producer:
         with suppress(RolledBack), transaction.atomic():
             self._enqueue(orders[-1])
             raise RolledBack
+        if connection.needs_rollback:
+            raise RolledBack  # the way back to the savepoint failed: Django rolls all back without a word
 
     def _enqueue(self, *orders: Order) -> None:
         with connection.cursor() as cursor:

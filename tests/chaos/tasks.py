@@ -41,7 +41,7 @@ KINDS = {
     "gil": Kind(),
     "memory": Kind(),
     "probe": Kind(),
-    "transfer": Kind(has_effect=True),
+    "transfer": Kind(has_effect=True, atomic=True),
 }
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -9,7 +10,9 @@ from django_pgqueue import sql
 from django_pgqueue.connections import IDLE_TIMEOUT
 
 from ...waiting import wait_for
+from .. import tables
 from ..arena import Arena
+from ..history import Trouble
 from .processes import PAST_THE_LEASE
 from .registry import fault
 from .statements import Waiting, caught, seat_of, workers
@@ -44,11 +47,13 @@ def freeze_in_settle(arena: Arena) -> None:
         seat = seat_of(arena, waiting.pid) if waiting else None
         if seat is None:
             return
-        pids = seat.pids()
+        pids, began = seat.pids(), time.monotonic()
         seat.worker.freeze()
     with seat.suspended(pids):
+        jobs = _held_by(arena, pids)
         wait_for(FROZEN_FOR)
         seat.worker.thaw()
+    arena.troubles.append(Trouble(began, time.monotonic(), frozenset(), jobs))
 
 
 @fault("terminate in a claim")
@@ -83,6 +88,13 @@ def terminate_all(arena: Arena) -> None:
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND application_name <> 'chaos'"
         )
+
+
+def _held_by(arena: Arena, pids: frozenset[int]) -> frozenset[int]:
+    """Return the jobs of these processes: their rows may be locked as long as the transaction is open."""
+    with arena.admin() as session:
+        rows = session.execute(f"SELECT job_id, worker_id FROM {sql.STATE} WHERE worker_id IS NOT NULL")
+        return frozenset(job for job, worker in rows if tables.pid_of(worker) in pids)
 
 
 def _kill_in(arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE) -> None:
