@@ -74,7 +74,6 @@ def _try(execution: Execution, before_commit: Callable[[], None]) -> Decision:
     connection = connections[_database_of(execution)]
     committed: list[bool] = []
     completed: Answer | None = None
-    decision: Decision | None = None
     try:
         with transaction.atomic(using=connection.alias, durable=True):
             # The first callback of all: when it was called, the commit is certain, whatever comes after it.
@@ -82,8 +81,6 @@ def _try(execution: Execution, before_commit: Callable[[], None]) -> Decision:
             _begin(execution, connection)
             decision = pipeline.decide_return(execution, pipeline.call(execution))
             before_commit()
-            if not isinstance(decision, Complete):
-                raise _NoSuccess(decision)
             completed = _complete(execution, decision, connection)
     except BaseException as error:
         if completed is None:
@@ -104,7 +101,9 @@ def _begin(execution: Execution, connection: Any) -> None:
     execution.row_locked = strict
 
 
-def _complete(execution: Execution, decision: Complete, connection: Any) -> Answer:
+def _complete(execution: Execution, decision: Decision, connection: Any) -> Answer:
+    if not isinstance(decision, Complete):
+        raise _NoSuccess(decision)
     # Waited for: a heartbeat may hold the row for a moment, and the settle itself does not wait.
     fence = execution.fence
     if not execution.row_locked and not Job.objects.lock_held(fence, connection=connection):
