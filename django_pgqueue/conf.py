@@ -19,6 +19,8 @@ MAX_TASK_PATH = 255
 MAX_WORKER_ID = 128
 MAX_UNIQUE_KEY = 255
 MAX_STEP_NAME = 200
+LEAST_RESULT_LIMIT = 1024
+"""Bytes that every result may take, so that small ones need not be measured."""
 MAX_RELEASE = 128
 MAX_CAUSE = 32
 MAX_GIVEN_KEY = 246
@@ -177,7 +179,12 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
     **dict.fromkeys(("lease", "heartbeat", "poll_interval"), _SECONDS),
     **dict.fromkeys(("backoff_base", "backoff_cap", "grace", "unknown_task_patience"), _PAUSE),
     "max_attempts": (is_attempts, ATTEMPTS_WORDS, "4"),
-    **dict.fromkeys(("max_argument_bytes", "max_result_bytes"), _WHOLE),
+    "max_argument_bytes": _WHOLE,
+    "max_result_bytes": (
+        lambda value: _count(value) and value >= LEAST_RESULT_LIMIT,
+        f"a whole number from {LEAST_RESULT_LIMIT} to 2**31 - 1",
+        "1000000",
+    ),
     "redact": (
         lambda value: value is None or _is_dotted_path(value),
         "None or the dotted path of a function",

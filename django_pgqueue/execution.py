@@ -17,6 +17,7 @@ from django.utils.timezone import get_default_timezone, is_naive, make_naive
 
 from . import states
 from .compat import AnyResult, AnyTask, TaskResultStatus, normalize_json
+from .conf import LEAST_RESULT_LIMIT
 from .context import JobContext as JobContext
 from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
@@ -195,14 +196,17 @@ NOTHING = Complete("null", None)
 def decide_return(execution: Execution, value: Any) -> Decision:
     """What becomes of a job whose task returned ``value``.
 
-    A value that JSON cannot hold ends the job: the side effect has happened, and running the task
-    again would repeat it.
+    A value that JSON cannot hold, or one too large, ends the job: the side effect has happened, and running
+    the task again would repeat it.
     """
     if value is None:
         return NOTHING
     try:
         plain = normalize_json(value)
-        return Complete(dump_result(plain), plain)
+        text = dump_result(plain)
+        if len(text) * 4 > LEAST_RESULT_LIMIT:
+            check_size(text, execution.task)
+        return Complete(text, plain)
     except (TypeError, ValueError, RecursionError) as error:
         # A type that JSON does not have is a TypeError with Django's own backends too.
         refused: type[Exception] = TypeError if isinstance(error, TypeError) else UnstorableResult
@@ -210,6 +214,16 @@ def decide_return(execution: Execution, value: Any) -> Decision:
         refusal = refused(f"the return value (a {kind}) cannot be stored as JSON: {safe_str(error)}")
         execution.error = refusal
         return failure(execution, refusal, final=True)
+
+
+def check_size(text: str, task: Any) -> None:
+    """Raise ValueError for a result of more than ``max_result_bytes``."""
+    limit: int = task.get_backend().settings.max_result_bytes
+    if len(text) * 4 > limit and (size := len(text.encode())) > limit:
+        raise ValueError(
+            f"it takes {size:,} bytes; max_result_bytes allows {limit:,}. Store the data elsewhere and "
+            "return its id."
+        )
 
 
 def decide_raise(execution: Execution, error: BaseException) -> Decision:

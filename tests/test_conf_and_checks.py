@@ -61,7 +61,7 @@ WRONG: dict[str, list[Any]] = {
     "backoff_cap": [-1, "1", None, float("inf"), 10**400],
     "timeout": [0, -1, "60", True, float("nan")],
     "max_argument_bytes": [0, -1, 1e6, "1", None],
-    "max_result_bytes": [0, -1, 1e6, "1", None],
+    "max_result_bytes": [0, -1, 1023, 1e6, "1", None],
     "redact": [5, "redact", "shop.privacy.", "a b.c", True],
     "unknown_task_patience": [-1, "1", None],
     "processes": [0, 1.5, "2", None, True],

@@ -40,6 +40,14 @@ def slow(context: JobContext, seconds: float) -> str:
     return "done"
 
 
+@task(atomic=True, takes_context=True, max_attempts=1)
+def write_and_loop(context: JobContext, seconds: float) -> None:
+    """Write, and take longer than is allowed."""
+    Group.objects.create(name=f"loop {context.job_id}")
+    for _ in range(int(seconds / 0.02)):
+        pause(0.02)
+
+
 @task(atomic=True, takes_context=True, max_attempts=5)
 def die(context: JobContext, where: str) -> str:
     """Be killed in the first attempt: before the end, or right after the commit."""

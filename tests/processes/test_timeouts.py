@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import tasks
+from . import atomic_tasks, tasks
 from .conftest import Workers
 from .queue import Queue
 from .worker import Worker
@@ -55,3 +55,23 @@ def test_a_blocking_call_costs_the_process_but_not_the_slot(queue: Queue, start:
     held = queue.enqueue(tasks.hold_interpreter, 20, timeout=0.5, max_attempts=1)
     queue.wait(held, "dead", timeout=8.0)
     assert queue.outcomes(held) == ["lost"]
+
+
+def test_a_task_that_takes_no_notice_costs_the_process(queue: Queue, start: Workers) -> None:
+    worker = start("--threads", 2, "--poll", 0.05, startup="impatient")
+    child = worker.child
+    job = queue.enqueue(tasks.go_on, 30, timeout=0.3, max_attempts=1)
+    queue.wait(job, "dead", timeout=15.0)
+    attempt = queue.attempt(job)
+    assert (attempt.outcome, attempt.exception_class) == ("lost", "django_pgqueue.exceptions.WorkerDied")
+    assert "timeout" in attempt.message
+    assert worker.child != child
+
+
+def test_an_atomic_task_past_its_timeout_is_rolled_back(queue: Queue, worker: Worker) -> None:
+    child = worker.child
+    job = queue.enqueue(atomic_tasks.write_and_loop, 30, timeout=0.3, max_attempts=1)
+    queue.wait(job, "dead")
+    assert queue.attempt(job).exception_class == "django_pgqueue.exceptions.TaskTimeout"
+    assert queue.fetch("SELECT name FROM auth_group WHERE name LIKE %s", ["loop %"]) == []
+    assert worker.child == child
