@@ -6,7 +6,7 @@ Two windows of the past, each read from rollups of one span; and the present, by
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _
 
 from django_pgqueue import histograms
 from django_pgqueue.depths import Depth, Sample, Scheduled
@@ -30,7 +30,7 @@ class Window:
     def label(self) -> str:
         """Return how long it is, in words."""
         hours = self.seconds // 3600
-        return ngettext("hour", "%d hours", hours) % (() if hours == 1 else hours)
+        return _("hour") if hours == 1 else _("%d hours") % hours
 
     @property
     def seconds(self) -> int:
