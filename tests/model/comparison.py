@@ -40,6 +40,9 @@ def stored_rows(session: psycopg.Connection) -> Told:
         ended = history.setdefault(row["job_id"], [])
         ended.append(Ended(row["lease_version"], row["lease_token"], row["outcome"]))
         assert row["number"] == len(ended), f"the attempts of job {row['job_id']} are not 1..n"
+    steps: dict[int, set[str]] = {}
+    for row in fetch(f"SELECT job_id, name FROM {sql.STEP}", connection=session):
+        steps.setdefault(row["job_id"], set()).add(row["name"])
     stored = {}
     for row in fetch(STATES, connection=session):
         assert row["id"] == row["job_id"], f"a job without a state, or a state without a job: {row}"
@@ -59,9 +62,11 @@ def stored_rows(session: psycopg.Connection) -> Told:
             "lease over": row["status"] == RUNNING and row["lease_over"],
             "position": row["position"] if row["status"] == READY else None,
             "progress": row["progress"],
+            "steps": steps.pop(row["job_id"], set()),
             "history": history.pop(row["job_id"], []),
         }
     assert history == {}, "attempts without a job"
+    assert steps == {}, "steps without a job"
     return stored
 
 
@@ -83,6 +88,7 @@ def told_rows(rows: dict[int, Row]) -> Told:
             "lease over": row.status == RUNNING and row.lease_over,
             "position": row.position if row.status == READY else None,
             "progress": row.progress,
+            "steps": set(row.steps),
             "history": list(row.history),
         }
         for i, row in rows.items()

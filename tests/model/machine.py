@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from django_pgqueue import sql
+from django_pgqueue.durable import JobStep
 from django_pgqueue.models import Job
-from django_pgqueue.records import DONE, Cancelled, Fence, NewJob, Released, Renewal, WorkerIdentity
+from django_pgqueue.records import DONE, Cancelled, Consumed, Fence, NewJob, Released, Renewal, WorkerIdentity
 from django_pgqueue.states import (
     CANCELLED,
     DEAD,
@@ -40,6 +41,7 @@ from .sessions import (
     batches,
     delays,
     keys,
+    picks,
     proofs,
     sessions,
     switches,
@@ -54,7 +56,7 @@ class VerbsAndModel(Slowness):
 
     @initialize()
     def empty_tables(self) -> None:
-        for table in (sql.ATTEMPT, sql.STATE, sql.JOB):
+        for table in (sql.STEP, sql.ATTEMPT, sql.STATE, sql.JOB):
             self.observer.execute(f"DELETE FROM {table}")
         row = self.observer.execute(f"SELECT nextval('{sql.POSITION}')").fetchone()
         assert row is not None
@@ -223,6 +225,30 @@ class VerbsAndModel(Slowness):
     def complete(self, me: int, jobs: list[int], proof: str, worker: WorkerIdentity) -> None:
         settled = [completed(fence) for fence in self._fences(me, jobs, proof)]
         self._settle(me, "complete", settled, worker, complete)
+
+    @precondition(_is_any_running)
+    @rule(me=sessions, jobs=batches, proof=proofs, worker=workers)
+    def consume(self, me: int, jobs: list[int], proof: str, worker: WorkerIdentity) -> None:
+        settled = [Consumed(fence) for fence in self._fences(me, jobs, proof)]
+        self._do(
+            "consume",
+            me,
+            lambda s: Job.objects.consume(settled, worker=worker, connection=s),
+            lambda: self.world.consume(me, [consumed.fence for consumed in settled]),
+        )
+
+    @precondition(lambda self: self._is_any_running() and self._is_idle())
+    @rule(me=sessions, job=picks, proof=proofs, name=st.sampled_from(["charge", "ship"]))
+    def record_step(self, me: int, job: int, proof: str, name: str) -> None:
+        # Not inside an open transaction: two of them may share the lock, which this model does not know.
+        me = 1 - me if self.world.sessions[me].open else me
+        fence = self._fences(me, [job], proof)[0]
+        self._do(
+            "record_step",
+            me,
+            lambda s: JobStep.objects.record(fence, name, "1", connection=s),
+            lambda: self.world.record_step(me, fence, name),
+        )
 
     @precondition(_is_any_running)
     @rule(me=sessions, jobs=batches, proof=proofs, worker=workers, now=switches, final=switches)

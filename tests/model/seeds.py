@@ -96,6 +96,13 @@ SEEDS = (
         r"DELETE FROM django_pgqueue_attempt AS attempt USING old WHERE",
         "DELETE FROM django_pgqueue_attempt AS attempt USING old WHERE false AND",
     ),
+    Seed("prune leaves the steps", "PRUNE", r"AS step USING old WHERE", "AS step USING old WHERE false AND"),
+    Seed("consume without any fence", "CONSUME", rf"{_VERSION}\s+{_TOKEN}"),
+    Seed(
+        "a zombie records steps",
+        "RECORD_STEP",
+        r"AND lease_version = %\(lease_version\)s AND lease_token = %\(lease_token\)s",
+    ),
     Seed(
         "a worker's dead claim is released though it is held",
         "RELEASE_UNHELD",

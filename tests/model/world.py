@@ -49,6 +49,7 @@ class Row:
     asked_to_cancel: bool = False
     progress: dict[str, int] | None = None
     position: int | None = None
+    steps: frozenset[str] = frozenset()
     history: tuple[Ended, ...] = ()
 
     @property
@@ -277,6 +278,30 @@ class World:
             return self.whereabouts(me, fence)
         finally:
             session.changed = kept
+
+    def consume(self, me: int, fences: Iterable[Fence]) -> Step:
+        """Like complete, but for what is left: nothing."""
+        step = self.fenced(me, fences, complete)
+        for fence in step.answer:
+            if fence.job_id in step.changed and not self._is_held(me, fence):
+                step.answer[fence] = Answer(LOST, None, None)
+        step.changed = dict.fromkeys(step.changed)
+        return step
+
+    def _is_held(self, me: int, fence: Fence) -> bool:
+        row = self.view(me).get(fence.job_id)
+        return row is not None and (row.version, row.token) == (fence.lease_version, fence.lease_token)
+
+    def record_step(self, me: int, fence: Fence, name: str) -> Step:
+        """Waits for whoever changes the job."""
+        if not self._is_held(me, fence):
+            return Step("lost")
+        if self.is_locked(me, fence.job_id):
+            raise Blocked
+        row = self.view(me)[fence.job_id]
+        if name in row.steps:
+            return Step("known")
+        return Step("recorded", {fence.job_id: replace(row, steps=row.steps | {name})})
 
     def release_unheld(self, me: int, worker: str, held: Iterable[int]) -> Step:
         held = set(held)
