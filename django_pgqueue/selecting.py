@@ -35,13 +35,15 @@ class JobFilter:
     """The jobs that all of these hold of; None holds of every job.
 
     ``first_id`` and ``end_id`` bound the ids (the end is not among them), as a range of times of enqueueing
-    does.  ``cause`` is of dead jobs.  Times are aware.
+    does.  ``cause`` is of dead jobs; ``cause_told`` is what it was called when they were dead, for people.
+    Times are aware.
     """
 
     status: str | None = None
     queue: str | None = None
     task_paths: tuple[str, ...] | None = None
     cause: str | None = None
+    cause_told: str | None = None
     first_id: int | None = None
     end_id: int | None = None
     enqueued_from: datetime | None = None

@@ -4,6 +4,7 @@ Whoever may do a repair to one job may ask for it in bulk, and may stop it.
 """
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -62,6 +63,8 @@ def start(request: HttpRequest, model_admin: Any, repair: Repair, asked: JobFilt
         return back
     user: Any = request.user
     using = router.db_for_write(Job)
+    if asked.cause is not None:  # when its last job is retried, nothing has this cause any more
+        asked = replace(asked, cause_told=describing.cause(asked.cause))
     with transaction.atomic(using=using):
         operation_id, is_new = BulkOperation.objects.start(
             repair.name,
@@ -263,6 +266,8 @@ class BulkOperationAdmin(_ModelAdmin):
             "opts": self.opts,
             "media": self.media,
             "operation": operation,
+            "original": operation,
+            "has_view_permission": True,
             "pill": standing(operation),
             "asked": describing.words(asked),
             "numbers": numbers(operation),

@@ -16,7 +16,7 @@ def words(asked: JobFilter) -> list[tuple[str, str]]:
         (_("State"), str(Status(asked.status).label) if asked.status in Status.values else asked.status),
         (_("Queue"), asked.queue),
         (_("Task"), ", ".join(asked.task_paths) if asked.task_paths is not None else None),
-        (_("Cause"), cause(asked.cause) if asked.cause else None),
+        (_("Cause"), asked.cause_told or cause(asked.cause) if asked.cause else None),
         (_("Enqueued"), _span(asked.enqueued_from, asked.enqueued_to)),
         (_("Ended"), _span(asked.finished_from, asked.finished_to)),
     ]

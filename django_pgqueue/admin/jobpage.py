@@ -101,6 +101,7 @@ class JobPage(_ModelAdmin):
             "move": self._move_form(request, job),
             "facts": page.facts(job),
             "payload": given.texts,
+            "steps": page.steps(job, redactor),
             "nothing": wording.NOTHING,
             "attempts": attempts,
             "buttons": self._buttons(request, job),

@@ -16,6 +16,7 @@ from django.db.models.functions import Cast, Left, Now
 from django.utils.translation import gettext as _
 
 from django_pgqueue import states
+from django_pgqueue.durable import JobStep
 from django_pgqueue.exceptions import UnknownTask
 from django_pgqueue.models import Attempt, Job, JobState, Outcome, Status
 from django_pgqueue.readings import LastError
@@ -27,6 +28,7 @@ from .wording import NOTHING, moment
 
 UNKNOWN_TASK = f"{UnknownTask.__module__}.{UnknownTask.__qualname__}"
 ATTEMPTS_PER_PAGE = 25
+MOST_STEPS = 100
 MOST_JSON = 100_000
 MOST_TEXT = 100_000
 """Characters of a value and of a text that are shown; the queue keeps 64 k of a traceback."""
@@ -190,6 +192,29 @@ def _loaded(text: str | None, kind: type) -> Any:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, kind) else None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A step of a job that was done, as the table shows it."""
+
+    name: str
+    at: str
+    result: str
+
+
+def steps(job: Job, redactor: Redactor) -> list[StepRow]:
+    """Return the steps that a job has done, in the order of time, a hundred at most."""
+    shown = {"result_text": Left(Cast("result", TextField()), MOST_JSON + 1)}
+    found: Any = JobStep.objects.using(router.db_for_write(Job)).filter(job_id=job.pk).defer("result")
+    return [
+        StepRow(
+            wording.visible(step.name),
+            moment(step.recorded_at),
+            wording.pretty_json(redactor.json_text(step.name, step.result_text), MOST_JSON),
+        )
+        for step in found.annotate(**shown).order_by("recorded_at", "name")[:MOST_STEPS]
+    ]
 
 
 def attempts(job: Job, now: datetime, wanted: str, redactor: Redactor) -> AttemptPage:

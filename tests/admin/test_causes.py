@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from django_pgqueue.models import Job, JobState
+from django_pgqueue.models import BulkOperation, Job, JobState
 from tests.support import OVER, WORKER, claim_queue, enqueue_many, failed, fetch, make, status_of
 
 from .site import ids_of_list, plain, text_of, visitor
@@ -78,6 +78,8 @@ def test_the_numbers_of_a_span_are_those_of_its_list_and_its_retry(boss: Client)
     assert "Cause ValueError: tests.tasks.ok" in plain(preview)
     boss.post(address, {**form, "confirmed": "yes"})
     assert {status_of(job_id) for job_id in night} == {"ready"}
+    operation = f"/admin/django_pgqueue/bulkoperation/{BulkOperation.objects.get().pk}/change/"
+    assert "Cause ValueError: tests.tasks.ok" in plain(text_of(boss.get(operation)))
     assert {status_of(job_id) for job_id in other} == {"dead"}
 
 

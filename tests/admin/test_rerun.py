@@ -7,6 +7,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from django_pgqueue.durable import JobStep
 from django_pgqueue.models import Job
 from tests.support import claim, enqueue, fence_of, make, settle_one, state_of, status_of
 
@@ -218,3 +219,17 @@ client.Refused: no
     assert page.index("shop/tasks.py:12 in pay charge(order)") < page.index(
         "Traceback (most recent call last)"
     )
+
+
+# --- the steps
+
+
+def test_the_steps_that_are_done_are_shown_without_their_secrets(boss: Client) -> None:
+    job = make("running")
+    JobStep.objects.record(job.fence, "charge", '{"receipt": 17, "token": "t-12345678"}')
+    page = text_of(boss.get(page_of(job.job_id)))
+    section = page.partition('id="pgq-steps"')[2].partition("</section>")[0]
+    assert "charge" in section
+    assert "17" in section
+    assert "t-12345678" not in page
+    assert 'id="pgq-steps"' not in text_of(boss.get(page_of(enqueue())))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .shop import Shop
 
 pytestmark = pytest.mark.browser
-FEW = 40
+FEW = 70
 """Presses of Tab: the head and the side of Django's admin come first."""
 
 LOOK = """

@@ -38,7 +38,7 @@ def test_a_dead_job_is_found_read_mended_and_retried(
         traceback = browser.find(".pgq-text:not([role])").text
         assert "Traceback (most recent call last)" in traceback
         assert "in make_invoice" in traceback
-        assert admin.buttons == ["Retry"]
+        assert admin.buttons == ["Retry", "Discard"]
 
         disk.mend()
         admin.press("Retry")
@@ -87,7 +87,7 @@ def test_a_scheduled_job_is_cancelled_after_a_question(admin: Admin, shop: Shop)
     assert shop.queue.status(job_id) == "scheduled"
     admin.confirm()
     assert admin.state == "Cancelled"
-    assert admin.buttons == ["Retry"]
+    assert admin.buttons == ["Retry", "Discard"]
 
 
 def test_who_may_only_view_sees_no_buttons_and_no_actions(admin: Admin, shop: Shop) -> None:
