@@ -136,9 +136,9 @@ class JobLists(JobReadings):
     def causes(self, since: datetime | None, until: datetime | None, *, slots: int) -> Causes:
         """Return the causes of the jobs that died between two times, by default of all."""
         first, last, unnamed, now = self._read(sql.SPAN_OF_THE_DEAD, {"limit": COUNTED})[0]
-        since, until = since or first or now, until or last or now
-        until = max(until, since + timedelta(seconds=1))
-        params = {"causes": MOST_CAUSES, "since": since, "until": until, "slots": slots}
+        begin: datetime = since or first or now
+        end: datetime = max(until or last or now, begin + timedelta(seconds=1))
+        params = {"causes": MOST_CAUSES, "since": begin, "until": end, "slots": slots}
         # The first look shares the rows among as many causes as there can be; few causes get more each.
         rows = self._read(sql.CAUSES, {**params, "limit": LOOKED_OF_ALL_CAUSES // 20})
         share = LOOKED_OF_ALL_CAUSES // max(len(rows), 1)
@@ -147,7 +147,7 @@ class JobLists(JobReadings):
         cut = LOOKED_OF_ALL_CAUSES // 20 if share <= LOOKED_OF_ALL_CAUSES // 20 else share
         found = [_cause(row, slots, cut) for row in rows]
         found.sort(key=lambda cause: cause.last_at, reverse=True)
-        return Causes(found, since, until, unnamed, len(rows) >= MOST_CAUSES)
+        return Causes(found, begin, end, unnamed, len(rows) >= MOST_CAUSES)
 
     def last_words(self, job_ids: Sequence[int]) -> dict[int, LastWords]:
         """Return what the last attempts of a few dead jobs say."""

@@ -112,7 +112,7 @@ class Job(GuardedModel):
 class DeadJob(Job):
     """The dead jobs, for the admin's page of causes; no table of its own."""
 
-    class Meta:
+    class Meta:  # pyright: ignore[reportIncompatibleVariableOverride] - a proxy has no indexes of its own
         proxy = True
         verbose_name = _("dead job")
         verbose_name_plural = _("dead jobs by cause")

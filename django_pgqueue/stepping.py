@@ -52,9 +52,11 @@ class Store(Protocol):
 
     def recorded(self, job_id: int) -> dict[str, Any]:
         """Return the results of the steps that a job has done."""
+        ...
 
     def record(self, fence: Fence, name: str, text: str, *, locked: bool) -> str:
         """Store a result; see ``StepManager.record``."""
+        ...
 
 
 class Steps:
@@ -95,12 +97,13 @@ class Steps:
         problem = name_problem(name)
         if problem:
             raise ValueError(problem)
-        if self._known is None:
+        known = self._known
+        if known is None:
             job_id = self._attempt.job.job_id
-            self._known = self._insist(lambda: self._store.recorded(job_id), "was not begun")
-        if name not in self._known and self._attempt.lease_lost:
+            known = self._known = self._insist(lambda: self._store.recorded(job_id), "was not begun")
+        if name not in known and self._attempt.lease_lost:
             raise self._lost(name, "was not begun")
-        return name in self._known
+        return name in known
 
     def _result(self, name: str) -> Any:
         assert self._known is not None  # noqa: S101 - _is_done() came first

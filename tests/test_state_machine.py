@@ -222,6 +222,8 @@ OTHERS = {
 ONLY_WHEN_DUE = {"promote"}
 CHANGING_THE_JOB = ("replace", "move", "reprioritise")
 REFUSED = "refused"
+
+
 def expected(form: str, before: Situation) -> tuple[str | None, str | None]:
     """Return the job's next status and the outcome that is written; ``REFUSED`` for no change."""
     if before.status == RUNNING:

@@ -30,7 +30,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from django_pgqueue import states
-from django_pgqueue.bulk import RUNNING, BulkOperation, Kind
+from django_pgqueue.bulk import RUNNING, BulkOperation, Kind, Standing
 from django_pgqueue.carrying import advance
 from django_pgqueue.models import Job, Status
 from django_pgqueue.selecting import JobFilter
@@ -163,7 +163,7 @@ def what(operation: BulkOperation) -> SafeString:
     """Show what was asked for."""
     told = describing.words(JobFilter.from_json(operation.filters))
     jobs = ", ".join(f"{name}: {value}" for name, value in told) or _("all jobs")
-    return format_html("<strong>{}</strong> {}", operation.get_kind_display(), jobs)
+    return format_html("<strong>{}</strong> {}", Kind(operation.kind).label, jobs)
 
 
 @admin.display(description=gettext_lazy("progress"))
@@ -182,7 +182,7 @@ def standing(operation: BulkOperation) -> SafeString:
         '<span class="pgq-pill pgq-{}"><span aria-hidden="true">{}</span> {}</span>',
         kind,
         wording.SIGNS[kind],
-        operation.get_standing_display(),
+        Standing(operation.standing).label,
     )
 
 

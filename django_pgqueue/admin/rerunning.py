@@ -67,7 +67,8 @@ class RerunForm(forms.Form):
 
     def __init__(self, first: Original, data: Any = None) -> None:
         shown = (first.shown_args, first.shown_kwargs)
-        initial = dict(zip(("args", "kwargs"), (_indented(value) for value in shown), strict=True))
+        texts = (_indented(value) for value in shown)
+        initial: dict[str, Any] = dict(zip(("args", "kwargs"), texts, strict=True))
         super().__init__(data, initial=initial)
         self._first = first
 

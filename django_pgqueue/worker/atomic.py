@@ -74,6 +74,7 @@ def _try(execution: Execution, before_commit: Callable[[], None]) -> Decision:
     connection = connections[_database_of(execution)]
     committed: list[bool] = []
     completed: Answer | None = None
+    decision: Decision = pipeline.NOTHING
     try:
         with transaction.atomic(using=connection.alias, durable=True):
             # The first callback of all: when it was called, the commit is certain, whatever comes after it.
