@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, LiteralString, cast
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg
@@ -128,7 +128,7 @@ def _claim_plan(patient: Patient, queue: str) -> dict[str, Any]:
         # EXPLAIN without ANALYZE plans and does not execute: nothing is claimed.
         with psycopg.ClientCursor(patient.connection.connection) as cursor:
             cursor.execute(sql.HOT_PATH, TIMEOUTS)
-            cursor.execute(cast(LiteralString, sql.EXPLAIN_CLAIM), params)
+            cursor.execute(cast(Any, sql.EXPLAIN_CLAIM), params)
             (found,) = cursor.fetchone() or ([{"Plan": {}}],)
         transaction.set_rollback(True, using=patient.database)
     plan: dict[str, Any] = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]

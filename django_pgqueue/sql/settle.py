@@ -1,4 +1,4 @@
-"""How an owner ends a running job: complete, consume, fail, snooze, release, cancel; each behind the fence."""
+"""How an owner ends a running job: complete, consume, fail, snooze, release, cancel; all behind the fence."""
 
 from .fence import ANSWER, FENCED, FREE, WRITE_ATTEMPT, WRITTEN
 from .tables import ATTEMPT, JOB, POSITION, STATE, STEP, job_of
