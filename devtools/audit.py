@@ -1,9 +1,9 @@
 """Looks for what is known to be dangerous: bandit over the package, pip-audit over what it depends on.
 
 A finding of bandit must have been answered in the source: by ``noqa`` with ruff's number of the same rule,
-which is where its reason stands already, by ``nosec``, or by ruff's list of files for a rule. pip-audit asks
-a service about known vulnerabilities; where that cannot be reached nothing was audited, which is said and is no
-failure.
+which is where its reason stands already, by ``nosec``, or by ruff's list of files for a rule.  pip-audit asks
+a service about known vulnerabilities; where that cannot be reached nothing was audited, which is said and is
+no failure.
 """
 
 from __future__ import annotations
