@@ -1,4 +1,4 @@
-"""All texts for people can be translated, and German is complete: each text of the source has its German one."""
+"""All texts for people can be translated, and German is complete: each text of the source has one there."""
 
 import ast
 import gettext

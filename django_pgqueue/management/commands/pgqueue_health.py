@@ -28,7 +28,7 @@ class Command(BaseCommand):
         "liveness: a worker of this host has been heard of lately. readiness: the database answers, takes "
         "writes and has the tables. backlog: no ready job has waited longer than --older-than."
     )
-    requires_system_checks: list[str] = []
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
