@@ -14,9 +14,11 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from django_pgqueue import sql
+from django_pgqueue.carrying import advance
+from django_pgqueue.models import BulkOperation
 from tests.support import fetch
 
-from .site import LIST, act, confirm, ids_of_list, messages_of, page_of, text_of, visitor
+from .site import LIST, act, confirm, ids_of_list, page_of, text_of, visitor
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(900)]
 
@@ -85,20 +87,20 @@ def span(field: str, first: float, last: float) -> dict[str, str]:
 
 PAGES: dict[str, tuple[dict[str, Any], int]] = {
     "unfiltered": ({}, 50),
-    "last page": ({"p": "40"}, 50),
+    "page 5,000": ({"after": "750000"}, 50),
     "oldest first": ({"o": "1"}, 50),
     "scheduled": ({"status": "scheduled"}, 50),
     "ready": ({"status": "ready"}, 50),
     "running": ({"status": "running"}, 0),
     "succeeded": ({"status": "succeeded"}, 50),
-    "last page of succeeded": ({"status": "succeeded", "p": "40"}, 50),
+    "page 5,000 of succeeded": ({"status": "succeeded", "after": '"2000-01-01T00:00:00+00:00",1'}, 0),
     "dead": ({"status": "dead"}, 50),
     "common queue": ({"queue": "q1"}, 50),
-    "rare queue": ({"queue": "rare"}, 50),
+    "rare queue": ({"queue": "rare"}, 4),  # of the 20,000 that one page looks at
     "unknown queue": ({"queue": "none"}, 0),
     "task": ({"task": "shop.tasks.t3"}, 50),
     "dead of a task": ({"status": "dead", "task": "shop.tasks.t3"}, 50),
-    "dead of a queue": ({"status": "dead", "queue": "rare"}, 10),
+    "dead of a queue": ({"status": "dead", "queue": "rare"}, 4),
     "enqueued in an old hour": (span("enqueued_at", 50, 49.96), 50),
     "enqueued in an old week": (span("enqueued_at", 50, 43), 50),
     "enqueued at any time": (span("enqueued_at", 90, 0), 50),
@@ -139,12 +141,23 @@ def test_fifty_thousand_are_retried_at_one_press(boss: Client) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, cpu = time.perf_counter(), time.process_time()
     confirm(boss, "retry_selected", "?status=dead")
+    batches = finish()
     took, cpu = time.perf_counter() - start, time.process_time() - cpu
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
-    assert messages_of(boss) == ["50,000 jobs retried."]
-    (row,) = fetch("SELECT count(*) AS entries, count(DISTINCT object_id) AS jobs FROM django_admin_log")
-    assert row == {"entries": DEAD, "jobs": DEAD}
+    (operation,) = BulkOperation.objects.all()
+    assert (operation.standing, operation.changed, operation.skipped) == ("finished", DEAD, 0)
+    assert max(batches) < SECONDS, "no batch holds its locks for long"
     # On an idle machine it takes well under ten seconds; a busy one only stretches them.
     assert cpu < 10.0, f"{cpu:.1f} s"
-    assert took < 60.0, f"{took:.1f} s"
+    assert took < 120.0, f"{took:.1f} s"
     assert grown < 100, f"{grown} MB"
+
+
+def finish() -> list[float]:
+    """Do what keepers do until nothing is left; return the seconds of each batch."""
+    took = []
+    while True:
+        start = time.perf_counter()
+        if advance() is None:
+            return took
+        took.append(time.perf_counter() - start)
