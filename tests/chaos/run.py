@@ -108,13 +108,7 @@ def run(plan: Plan, arena: Arena, say: Callable[[str], None], trouble: Trouble |
         "faults": sum(not fault.error for fault in injected),
         "throughput_before": before,
         "injected": [[fault.name, fault.began, fault.ended, fault.error] for fault in injected],
-        "by_fault": [
-            {
-                name: getattr(line, name)
-                for name in ("name", "count", "median", "worst", "share", "worst_share")
-            }
-            for line in table
-        ],
+        "by_fault": [{name: getattr(line, name) for name in line.__slots__} for line in table],
         "growth": [{name: getattr(trend, name) for name in trend.__slots__} for trend in growth],
         "violations": [str(violation) for violation in violations],
     }
