@@ -22,7 +22,8 @@ def rows(jobs: Iterable[Any], changelist: Any) -> SafeString:
     has_boxes = "action_checkbox" in changelist.list_display
     box = _("Select job %d")
     cells = [(column.__name__, column, column in LINKED) for column in columns.COLUMNS if callable(column)]
-    return mark_safe("".join(_row(job, changelist, cells, box if has_boxes else "") for job in jobs))  # noqa: S308
+    written = [_row(job, changelist, cells, box if has_boxes else "") for job in jobs]
+    return mark_safe("".join(written))  # noqa: S308 # nosec B703 - each piece is escaped where it is put in
 
 
 def _row(job: Any, changelist: Any, cells: list[tuple[str, Any, bool]], box: str) -> str:

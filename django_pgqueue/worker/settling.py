@@ -5,6 +5,7 @@ second thread with a connection of its own and claims meanwhile: the server does
 tasks go on.  The second hand only writes; what its answers mean is the engine's to decide.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from ..connections import PrivateConnection
+from ..events import log
 from ..execution import Complete, Execution, settlement
 from ..models import Job
 from ..records import Answer, Completed, Consumed, Released, Settlement, WorkerIdentity
@@ -119,3 +121,6 @@ class SecondHand:
                 return self._settle(batch, connection)
         except psycopg.Error:
             return None  # said by the connection; the engine writes them itself, row by row if need be
+        except Exception as error:  # noqa: BLE001 - a fault of ours: without an answer the child would wait for ever
+            log("settling_error", logging.ERROR, exc_info=error, rows=len(batch))
+            return None
