@@ -1,13 +1,14 @@
 """Old code meets new jobs and new code old ones."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from django_pgqueue.execution import UNKNOWN_TASK
 
 from .. import support
-from ..pages import blocks
 from ..waiting import wait_until
 from . import tasks
 from .conftest import Workers
@@ -77,13 +78,13 @@ def test_a_restored_copy_runs_nothing_of_its_origin(
     queue: Queue, start: Workers, django_database: None
 ) -> None:
     """What the page about operations says is done before the first worker starts. (C42)"""
-    (block,) = blocks("run")
     waiting = queue.enqueue_many(tasks.mark, [()] * 10)
     overdue = queue.enqueue_many(tasks.mark, [()] * 5, delay=0.01)
     running = queue.enqueue_many(tasks.mark, [()] * 2, priority=1)
     for job in running:
         support.claim(job, lease=1.5, connection=queue.session)
-    exec(block.compiled(), {})
+    call_command("pgqueue_park", "--cancel", stdout=StringIO())
+    call_command("pgqueue_park", "--resume", stdout=StringIO())
     start("--poll", 0.05, "--lease", 1.5, "--heartbeat", 0.5)
     new = queue.enqueue(tasks.mark)
     queue.wait(new, "succeeded")
