@@ -171,7 +171,7 @@ def wait_for(run: Run, status: str) -> None:
         run.refresh_from_db()
         return run.status == status
 
-    wait_until(reached, 30.0, f"the run did not become {status}")
+    wait_until(reached, 60.0, f"the run did not become {status}")
 
 
 def recovered(run: Run) -> bool:
