@@ -18,7 +18,7 @@ from django.utils.timezone import get_default_timezone, is_naive, make_naive
 from . import states
 from .compat import AnyResult, AnyTask, TaskResultStatus, normalize_json
 from .conf import LEAST_RESULT_LIMIT
-from .context import JobContext as JobContext
+from .context import JobContext
 from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
 from .records import Answer, Cancelled, Claimed, Completed, Failed, Fence, PastAttempt, Settlement, Snoozed

@@ -12,7 +12,8 @@ from django.test import override_settings
 
 from django_pgqueue import Cancel, InvalidTask, Snooze, sql, states, testing
 from django_pgqueue import execution as pipeline
-from django_pgqueue.execution import Execution, JobContext
+from django_pgqueue.context import JobContext
+from django_pgqueue.execution import Execution
 from django_pgqueue.models import Job
 from django_pgqueue.records import Answer
 from django_pgqueue.stepping import private_store

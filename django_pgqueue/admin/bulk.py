@@ -5,7 +5,7 @@ Whoever may do a repair to one job may ask for it in bulk, and may stop it.
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib import admin, messages
@@ -38,17 +38,11 @@ from django_pgqueue.wakeups import notify_after_commit
 
 from . import describing, telling, wording
 from .repairs import BY_KIND, Repair
-from .rights import may, may_view
+from .rights import ReadOnlyAdmin, may
 
 AT_ONCE = 0.5
 """Seconds for which the request that asks works itself; keepers do the rest."""
 MOST_PER_MINUTE = 1_000_000
-
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin[BulkOperation]
-else:  # not generic at run time
-    _ModelAdmin = admin.ModelAdmin
-
 
 # --- asking for one
 
@@ -187,7 +181,7 @@ def standing(operation: BulkOperation) -> SafeString:
 
 
 @admin.register(BulkOperation)
-class BulkOperationAdmin(_ModelAdmin):
+class BulkOperationAdmin(ReadOnlyAdmin):
     """Bulk operations, the latest first; each has a page that shows it going on."""
 
     list_display = ("id", what, standing, progress, "user_name", "created_at")
@@ -201,26 +195,6 @@ class BulkOperationAdmin(_ModelAdmin):
 
     class Media:
         css = {"all": ["django_pgqueue/admin.css"]}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """They are asked for from the list of jobs."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """They can be stopped, not edited."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """They are a record of what was done."""
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who sees jobs sees what was done to them."""
-        return may_view(request)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Who sees jobs sees what was done to them."""
-        return may_view(request)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BulkOperation]:
         """Return the operations where the queue lives."""

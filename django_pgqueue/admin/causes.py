@@ -6,7 +6,7 @@ index of dead jobs alone, whatever else is in the tables.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
@@ -28,7 +28,7 @@ from . import spark, tracebacks, wording
 from .breaking import breakable
 from .filters import MomentField
 from .repairs import DISCARD, RETRY
-from .rights import may, may_view
+from .rights import ReadOnlyAdmin, may
 
 SLOTS = 24
 SHOWN = 50
@@ -39,11 +39,6 @@ SHORTCUTS = (
     (gettext_lazy("Last 7 days"), timedelta(7)),
 )
 NOTHING = LastWords("", "", "", "", "")
-
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin[DeadJob]
-else:  # not generic at run time
-    _ModelAdmin = admin.ModelAdmin
 
 
 class SpanForm(forms.Form):
@@ -73,31 +68,11 @@ class CauseRow:
 
 
 @admin.register(DeadJob)
-class DeadJobAdmin(_ModelAdmin):
+class DeadJobAdmin(ReadOnlyAdmin):
     """The page of causes, in the place of a list of a model without a table of its own."""
 
     class Media:
         css = {"all": ["django_pgqueue/admin.css"]}
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Jobs die by themselves."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The queue owns every field."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Discard is a verb of the queue."""
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who sees jobs sees what killed them."""
-        return may_view(request)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Who sees jobs sees what killed them."""
-        return may_view(request)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Show the causes."""

@@ -1,8 +1,8 @@
 """The page of one job: where it stands, what happened to it, what it was given, and its buttons."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
@@ -19,18 +19,12 @@ from .breaking import breakable
 from .confirmation import CONFIRMED, ask_about
 from .repairs import CANCEL, REPAIRS, Repair
 from .rerunning import RERUN_OF
-from .rights import MOVE, RERUN, may
-
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin[Job]
-else:  # not generic at run time
-    _ModelAdmin = admin.ModelAdmin
-
+from .rights import MOVE, RERUN, ReadOnlyAdmin, may
 
 NAME = f"{Job._meta.app_label}_{Job._meta.model_name}"
 
 
-class JobPage(_ModelAdmin):
+class JobPage(ReadOnlyAdmin):
     """The half of the ModelAdmin of jobs that shows one of them."""
 
     def carry_out(self, request: HttpRequest, repair: Repair, job_ids: list[int]) -> None:

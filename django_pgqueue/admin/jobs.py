@@ -64,18 +64,6 @@ class JobAdmin(JobPage):
 
     # --- who may do what
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Jobs are enqueued by code."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The queue owns every field."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Maintenance prunes ended jobs."""
-        return False
-
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may retry jobs."""
         return may(request, RETRY)

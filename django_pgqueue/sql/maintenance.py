@@ -1,6 +1,6 @@
 """What every supervisor does for all: promote what is due, and prune what has been kept long enough."""
 
-from .tables import ATTEMPT, FOLLOWER, IS_FOLLOWER, JOB, LEADER_KEY, LIVE, POSITION, STATE, STEP, job_of
+from .tables import FOLLOWER, IS_FOLLOWER, LEADER_KEY, LIVE, POSITION, STATE, without
 
 # --- promote ---------------------------------------------------------------------------------------
 
@@ -79,15 +79,7 @@ WITH old AS MATERIALIZED (
 ), states AS (
     DELETE FROM {STATE} AS state USING old WHERE state.job_id = ANY(ARRAY[old.job_id])
     RETURNING state.job_id, state.finished_at
-), attempts AS (
-    DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = ANY(ARRAY[old.job_id])
-), steps AS (
-    DELETE FROM {STEP} AS step USING old WHERE step.job_id = ANY(ARRAY[old.job_id])
-), jobs AS (
-    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
-        SELECT job.place FROM old CROSS JOIN LATERAL {job_of("old")} AS job
-    ))
-)
+), {without("old")}
 SELECT job_id, finished_at FROM states
 """
 
@@ -120,15 +112,7 @@ WITH seen AS MATERIALIZED (
 ), states AS (
     DELETE FROM {STATE} AS state USING old WHERE state.job_id = ANY(ARRAY[old.job_id])
     RETURNING state.job_id
-), attempts AS (
-    DELETE FROM {ATTEMPT} AS attempt USING old WHERE attempt.job_id = ANY(ARRAY[old.job_id])
-), steps AS (
-    DELETE FROM {STEP} AS step USING old WHERE step.job_id = ANY(ARRAY[old.job_id])
-), jobs AS (
-    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
-        SELECT job.place FROM old CROSS JOIN LATERAL {job_of("old")} AS job
-    ))
-), reached AS (
+), {without("old")}, reached AS (
     (SELECT finished_at, job_id, true AS goes_on FROM wanted
      WHERE (SELECT count(*) FROM wanted) >= %(limit)s ORDER BY finished_at DESC, job_id DESC LIMIT 1)
     UNION ALL

@@ -1,7 +1,7 @@
 """How an owner ends a running job: complete, consume, fail, snooze, release, cancel; all behind the fence."""
 
 from .fence import ANSWER, FENCED, FREE, WRITE_ATTEMPT, WRITTEN
-from .tables import ATTEMPT, JOB, POSITION, STATE, STEP, job_of
+from .tables import POSITION, STATE, without
 
 # --- complete --------------------------------------------------------------------------------------
 
@@ -38,15 +38,7 @@ WITH given AS (
     USING held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING held.place, state.job_id, state.attempts + 1 AS attempts, 'succeeded' AS status
-), attempts AS (
-    DELETE FROM {ATTEMPT} AS attempt USING settled WHERE attempt.job_id = ANY(ARRAY[settled.job_id])
-), steps AS (
-    DELETE FROM {STEP} AS step USING settled WHERE step.job_id = ANY(ARRAY[settled.job_id])
-), jobs AS (
-    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
-        SELECT job.place FROM settled CROSS JOIN LATERAL {job_of("settled")} AS job
-    ))
-)
+), {without("settled")}
 {ANSWER}
 """
 

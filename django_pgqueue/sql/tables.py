@@ -12,9 +12,7 @@ HOT_PATH = """
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
-       set_config('lock_timeout', %(lock_timeout)s::text, true),
-       -- the only one that psycopg reads; a role may have another
-       set_config('DateStyle', 'ISO', true)"""
+       set_config('lock_timeout', %(lock_timeout)s::text, true)"""
 
 # The same for connections of workers.  Whoever freezes, or whose machine dies, between two statements of a
 # transaction must not keep its locks until the server notices that the network is gone: rescue skips them.
@@ -31,6 +29,19 @@ def job_of(found: str) -> str:
     """
     return f"""(SELECT job.*, job.ctid AS place FROM {JOB} AS job
       WHERE job.id >= {found}.job_id AND job.id <= {found}.job_id ORDER BY job.id LIMIT 1)"""
+
+
+def without(found: str) -> str:
+    """Return sub-statements that delete all that belongs to the found rows' jobs but their states."""
+    return f"""attempts AS (
+    DELETE FROM {ATTEMPT} AS attempt USING {found} WHERE attempt.job_id = ANY(ARRAY[{found}.job_id])
+), steps AS (
+    DELETE FROM {STEP} AS step USING {found} WHERE step.job_id = ANY(ARRAY[{found}.job_id])
+), jobs AS (
+    DELETE FROM {JOB} WHERE ctid = ANY(ARRAY(
+        SELECT job.place FROM {found} CROSS JOIN LATERAL {job_of(found)} AS job
+    ))
+)"""
 
 
 LIVE = "('scheduled', 'ready', 'running')"

@@ -18,8 +18,8 @@ from ..connections import PrivateConnection
 from ..events import log
 from ..execution import Complete, Execution, settlement
 from ..models import Job
-from ..records import Answer, Completed, Consumed, Released, Settlement, WorkerIdentity
-from ..retention import QUEUES, is_kept
+from ..records import Answer, Consumed, Released, Settlement, WorkerIdentity
+from ..retention import is_kept
 from ..states import SUCCEEDED
 from . import unknown
 from .config import WorkerConfig
@@ -44,26 +44,21 @@ def write_outcomes(
     now = time.monotonic()
     # Atomic tasks have completed their jobs themselves, and have their answers.
     unanswered = [execution for execution in batch if execution.answer is None]
-    settlements: list[Settlement] = [_settlement(execution, now) for execution in unanswered]
-    if 0 in config.retention.values() or QUEUES in config.retention:
-        settlements = [_unkept(*pair, config.retention) for pair in zip(unanswered, settlements, strict=True)]
+    retention = config.retention
+    settlements: list[Settlement] = [_settlement(execution, now, retention) for execution in unanswered]
     settlements += refusals
     answers = iter(Job.objects.settle(settlements, worker=worker, connection=connection))
     return [execution.answer or next(answers) for execution in batch]
 
 
-def _settlement(execution: Execution, now: float) -> Settlement:
+def _settlement(execution: Execution, now: float, retention: Mapping[str, Any]) -> Settlement:
+    if type(execution.decision) is Complete and not is_kept(retention, SUCCEEDED, execution.job.queue):
+        return Consumed(execution.fence)
     if execution.decision is not None:
         return settlement(execution, now)
     if execution.started is None:
         return Released(execution.fence, None)
     return Released(execution.fence, now - execution.started, "interrupted: the worker was stopped")
-
-
-def _unkept(execution: Execution, settled: Settlement, retention: Mapping[str, Any]) -> Settlement:
-    if not isinstance(settled, Completed) or is_kept(retention, SUCCEEDED, execution.job.queue):
-        return settled
-    return Consumed(settled.fence)
 
 
 class Settled(NamedTuple):

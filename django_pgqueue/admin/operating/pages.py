@@ -1,10 +1,9 @@
 """What the pages of operators share: a page in place of a model's list, who may see it, where it links."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -12,19 +11,14 @@ from django.urls import NoReverseMatch, URLPattern, path, reverse
 
 from django_pgqueue.backend import PgQueueBackend
 from django_pgqueue.compat import task_backends
-from django_pgqueue.models import Job
 
-if TYPE_CHECKING:
-    _ModelAdmin = admin.ModelAdmin[Any]
-else:  # not generic at run time
-    _ModelAdmin = admin.ModelAdmin
+from ..rights import ReadOnlyAdmin
 
 LIVE = "live"
 """The last part of the address at which a page gives only what changes, and the name of its template."""
-VIEW = f"{Job._meta.app_label}.view_job"
 
 
-class PageAdmin(_ModelAdmin):
+class PageAdmin(ReadOnlyAdmin):
     """A page of its own where Django would list a model's rows; all who may view jobs see it."""
 
     page = ""
@@ -33,26 +27,6 @@ class PageAdmin(_ModelAdmin):
     class Media:
         css = {"all": ["django_pgqueue/admin.css", "django_pgqueue/operating.css"]}
         js = ["django_pgqueue/live.js"]
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nothing is made by hand."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing is edited; what may be done has its own buttons and permissions."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nothing is deleted by hand."""
-        return False
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may view jobs."""
-        return may(request, VIEW)
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        """Return the same: the page is listed for whoever may open it."""
-        return self.has_view_permission(request)
 
     def get_urls(self) -> list[URLPattern]:
         """Return the page's address, that of its changing part, and none of Django's others."""
@@ -107,12 +81,6 @@ class PageAdmin(_ModelAdmin):
     def _require_view(self, request: HttpRequest) -> None:
         if not self.has_view_permission(request):
             raise PermissionDenied
-
-
-def may(request: HttpRequest, *permissions: str) -> bool:
-    """Return whether the user may view jobs and has these permissions besides."""
-    user: Any = request.user  # whatever model the project has for it
-    return bool(user.is_active and user.is_staff and user.has_perms({VIEW, *permissions}))
 
 
 class Links:

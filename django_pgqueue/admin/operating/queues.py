@@ -16,12 +16,13 @@ from django_pgqueue.operating import QueuePause
 from django_pgqueue.pauses import ALL_QUEUES, Pause
 from django_pgqueue.wakeups import notify_after_commit
 
+from ..rights import may
 from . import figures
 from .acts import latest, log_act, name_of
 from .overview import QueueRow, queue_row
-from .pages import Links, PageAdmin, declared_queues, may
+from .pages import Links, PageAdmin, declared_queues
 
-PERMISSION = f"{QueuePause._meta.app_label}.pause_queue"
+PERMISSION = "pause_queue"
 PAUSE, DRAIN, RESUME = "pause", "drain", "resume"
 LABELS = {PAUSE: gettext_lazy("Pause"), DRAIN: gettext_lazy("Drain"), RESUME: gettext_lazy("Resume")}
 MOST_REASON = 500

@@ -16,10 +16,11 @@ from django_pgqueue.admin.wording import NOTHING, age, duration, moment, number,
 from django_pgqueue.operating import Worker
 from django_pgqueue.registry import ALIVE, DEAD, STOPPING, ChildProcess, Registered, RunningJob
 
+from ..rights import may
 from .acts import latest, log_act, name_of
-from .pages import Links, PageAdmin, may
+from .pages import Links, PageAdmin
 
-PERMISSION = f"{Worker._meta.app_label}.stop_worker"
+PERMISSION = "stop_worker"
 SHOWN_OF_A_CHILD = 25
 """Jobs of one child that the page lists: what it has claimed ahead among them."""
 
