@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,7 @@ import psycopg
 from django_pgqueue import sql
 
 from .history import COMMITTED, History
+from .onlooker import Onlooker
 from .worker import Seat
 
 SETTLING_SHARE = 0.25
@@ -53,14 +54,13 @@ class Trend:
         return self.growth <= self.allowed
 
 
-@dataclass(slots=True)
-class Samples:
+class Samples(Onlooker):
     """Takes samples of the spared seat's processes and of the queue's tables."""
 
-    connect: Callable[[], psycopg.Connection]
-    spared: Sequence[Seat]
-    series: Series = field(default_factory=dict)
-    _session: psycopg.Connection | None = None
+    def __init__(self, connect: Callable[[], psycopg.Connection], spared: Sequence[Seat]) -> None:
+        super().__init__(connect)
+        self.spared = spared
+        self.series: Series = {}
 
     def __call__(self) -> None:
         """Sample once; what the database says is left out while it is away."""
@@ -69,17 +69,7 @@ class Samples:
             self._add("memory of a child, MB", max(children, default=0.0))
             self._add("memory of the keeper, MB", resident(seat.worker.keeper))
             self._add("memory of the supervisor, MB", resident(seat.worker.pid))
-        try:
-            self._session = self._session or self.connect()
-            self._ask(self._session)
-        except psycopg.Error:
-            self.close()
-
-    def close(self) -> None:
-        """Close the session."""
-        if self._session:
-            self._session.close()
-        self._session = None
+        self.look(self._ask)
 
     def _ask(self, session: psycopg.Connection) -> None:
         row = session.execute(

@@ -6,6 +6,7 @@ import psycopg
 
 from . import tables
 from .history import Attempt, State
+from .onlooker import Onlooker
 
 LAG = 15.0
 """Seconds after its end at which a job is taken: no transaction that ended it is open any more."""
@@ -14,30 +15,22 @@ RETENTION = 60.0
 HARVEST_EVERY = 3.0
 
 
-class Harvest:
+class Harvest(Onlooker):
     """Collects what has ended, in the order of the ends."""
 
     def __init__(self, connect: Callable[[], psycopg.Connection]) -> None:
-        self._connect = connect
-        self._session: psycopg.Connection | None = None
+        super().__init__(connect)
         self._mark: tuple[float, int] = (0.0, 0)
         self.states: dict[int, State] = {}
         self.attempts: dict[tuple[int, int], Attempt] = {}
 
     def __call__(self) -> None:
         """Collect what can be collected now; while the database is away, later."""
-        try:
-            self._session = self._session or self._connect()
-            while self._portion(self._session):
-                pass
-        except psycopg.Error:
-            self.close()
+        self.look(self._collect)
 
-    def close(self) -> None:
-        """Close the session."""
-        if self._session:
-            self._session.close()
-        self._session = None
+    def _collect(self, session: psycopg.Connection) -> None:
+        while self._portion(session):
+            pass
 
     def _portion(self, session: psycopg.Connection) -> bool:
         with session.transaction():
