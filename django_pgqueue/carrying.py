@@ -65,7 +65,7 @@ def advance(
 
 
 class CarryDuty(Duty):
-    """What keepers do for operators: name the causes of the dead, and carry out bulk operations.
+    """What keepers do for operators: carry out bulk operations.
 
     ``ready`` collects the queues that have jobs ready by it, until the keeper has woken who sleeps on them.
     """
@@ -85,13 +85,12 @@ class CarryDuty(Duty):
         return moved
 
     def _carry(self, connection: Any) -> int:
-        moved = Job.objects.name_causes(limit=BATCH, connection=connection)
         batch = advance(connection=connection)
         if batch is None:
-            return moved
+            return 0
         self.ready |= batch.queues
         log("bulk", operation=batch.operation_id, jobs=batch.jobs, ended=batch.is_last)
-        return moved + max(batch.jobs, 1)
+        return max(batch.jobs, 1)
 
 
 def statuses_of(kind: str, asked: JobFilter) -> tuple[str, ...]:

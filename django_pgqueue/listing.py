@@ -55,12 +55,11 @@ class Cause(NamedTuple):
 
 
 class Causes(NamedTuple):
-    """All causes between two times, the one seen last first; ``unnamed`` dead jobs have no cause yet."""
+    """All causes between two times, the one seen last first."""
 
     causes: list[Cause]
     since: datetime
     until: datetime
-    unnamed: int
     are_cut: bool
 
 
@@ -135,7 +134,7 @@ class JobLists(JobReadings):
 
     def causes(self, since: datetime | None, until: datetime | None, *, slots: int) -> Causes:
         """Return the causes of the jobs that died between two times, by default of all."""
-        first, last, unnamed, now = self._read(sql.SPAN_OF_THE_DEAD, {"limit": COUNTED})[0]
+        first, last, now = self._read(sql.SPAN_OF_THE_DEAD, {})[0]
         begin: datetime = since or first or now
         end: datetime = max(until or last or now, begin + timedelta(seconds=1))
         params = {"causes": MOST_CAUSES, "since": begin, "until": end, "slots": slots}
@@ -147,7 +146,7 @@ class JobLists(JobReadings):
         cut = LOOKED_OF_ALL_CAUSES // 20 if share <= LOOKED_OF_ALL_CAUSES // 20 else share
         found = [_cause(row, slots, cut) for row in rows]
         found.sort(key=lambda cause: cause.last_at, reverse=True)
-        return Causes(found, begin, end, unnamed, len(rows) >= MOST_CAUSES)
+        return Causes(found, begin, end, len(rows) >= MOST_CAUSES)
 
     def last_words(self, job_ids: Sequence[int]) -> dict[int, LastWords]:
         """Return what the last attempts of a few dead jobs say."""

@@ -1,4 +1,4 @@
-"""The verbs of operators besides cancel, retry and run now: discard, move, reprioritise; and naming causes.
+"""The verbs of operators besides cancel, retry and run now: discard, move, reprioritise.
 
 See ``managers`` for what holds of all verbs.
 """
@@ -54,10 +54,6 @@ class RepairedJobs(HeldJobs):
             )
         rows = self._of_each_chunk(sql.REPRIORITISE, job_ids, {"priority": priority}, connection)
         return [Moved(*row) for row in rows]
-
-    def name_causes(self, *, limit: int, connection: Connection = None) -> int:
-        """Write the cause of dead jobs that have none yet, ``limit`` at most; return of how many."""
-        return len(run(connection or self._write_connection(), sql.NAME_CAUSES, {"limit": limit}))
 
     def _of_each_chunk(
         self, statement: str, job_ids: Iterable[int | str], params: dict[str, Any], connection: Connection

@@ -16,7 +16,7 @@ from benchmarks.core.processes import Failed, Workers, cpu_of_server, cpu_of_ses
 
 START = 60.0
 """Seconds within which the first job must start."""
-CUT = 30.0
+CUT = 12.0
 """Seconds after which a slow run ends; its rate is of what it did until then."""
 SETTLE = 60.0
 """Seconds that the last ends may take to be stored."""

@@ -121,7 +121,6 @@ class DeadJobAdmin(ReadOnlyAdmin):
         return {
             "rows": rows,
             "summary": _summary(total, len(found.causes)) if rows else "",
-            "unnamed": wording.number(found.unnamed) if found.unnamed else "",
             "more": wording.number(len(found.causes) - SHOWN) if len(found.causes) > SHOWN else "",
             "since": wording.moment(found.since),
             "until": wording.moment(found.until),

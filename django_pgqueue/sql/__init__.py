@@ -26,7 +26,7 @@ Rules that hold throughout:
 """
 
 from .bulk import ADVANCE_BULK, BULK, BULK_OUTCOMES, FAIL_BULK, NEXT_PART, START_BULK, STOP_BULK
-from .causes import CAUSES, LAST_WORDS, NAME_CAUSES, SPAN_OF_THE_DEAD
+from .causes import CAUSES, LAST_WORDS, SPAN_OF_THE_DEAD
 from .claim import CLAIM, READY_QUEUES
 from .depth import (
     ADD_SAMPLE,
@@ -160,7 +160,6 @@ __all__ = [
     "MAKE_MARK",
     "MOVE",
     "MOVE_MARK",
-    "NAME_CAUSES",
     "NEXT_PART",
     "NEXT_RUN_AT",
     "NOTIFY_SLEEPERS",

@@ -1,34 +1,10 @@
-"""Dead jobs by cause: what names the cause of a dead job, and what the page of causes asks.
+"""Dead jobs by cause: what the page of causes asks.
 
-A job's cause is the fingerprint of its last attempt.  It stands in the state row of dead jobs only, in an
-index of dead jobs only: the jobs that do not die pay nothing for it.
+A job's cause is the fingerprint of its last attempt, written by the verb that lets it die.  It stands in the
+state row of dead jobs only, in an index of dead jobs only: the jobs that do not die pay nothing for it.
 """
 
 from .tables import ATTEMPT, JOB, STATE
-
-# Lost attempts have no frame that could tell them apart: there the task and the class are the cause.
-NAME_CAUSES = f"""
-WITH unnamed AS MATERIALIZED (
-    SELECT job_id, attempts
-    FROM {STATE}
-    WHERE status = 'dead' AND cause IS NULL
-    ORDER BY cause, finished_at, job_id
-    LIMIT %(limit)s
-    FOR NO KEY UPDATE SKIP LOCKED
-)
-UPDATE {STATE} AS state
-SET cause = coalesce(
-    (SELECT CASE WHEN attempt.fingerprint IN ('', 'lost')
-                 THEN md5((SELECT task_path FROM {JOB} AS job WHERE job.id = attempt.job_id)
-                          || E'\\n' || attempt.exception_class)
-                 ELSE attempt.fingerprint END
-     FROM {ATTEMPT} AS attempt
-     WHERE attempt.job_id = unnamed.job_id AND attempt.number = unnamed.attempts),
-    'unknown')
-FROM unnamed
-WHERE state.job_id = ANY(ARRAY[unnamed.job_id])
-RETURNING state.job_id
-"""
 
 # One probe for each cause, then so many of its latest jobs at most: a flood of one cause hides no other.
 CAUSES = f"""
@@ -74,8 +50,6 @@ SELECT (SELECT finished_at FROM {STATE} WHERE status = 'dead' AND finished_at IS
         ORDER BY finished_at LIMIT 1),
        (SELECT finished_at FROM {STATE} WHERE status = 'dead' AND finished_at IS NOT NULL
         ORDER BY finished_at DESC LIMIT 1),
-       (SELECT count(*) FROM (SELECT FROM {STATE} WHERE status = 'dead' AND cause IS NULL
-                              ORDER BY cause, finished_at LIMIT %(limit)s) AS unnamed),
        clock_timestamp()
 """
 

@@ -4,6 +4,7 @@ from ..retries import MAX_DELAY, MAX_EXPONENT
 from .fence import ATTEMPT_COLUMNS, FENCED, FREE
 from .tables import ATTEMPT, STATE, job_of
 
+# Lost attempts have no frame that could tell them apart: the task and the class are the cause.
 # Full jitter below the doubling ceiling, from the policy stored with the job: the task's code is not needed.
 # The failures charged to the present budget are max_attempts - (allowed - ended).  Base and exponent are
 # bounded before they meet: one job with an absurd policy must not make the statement fail for all others.
@@ -25,7 +26,9 @@ _LOSE = f"""
     SET status = next_status, attempts = state.attempts + 1, {FREE},
         run_at = CASE WHEN next_status = 'scheduled' THEN clock_timestamp() + make_interval(secs => delay)
                       ELSE state.run_at END,
-        finished_at = CASE WHEN next_status = 'scheduled' THEN NULL ELSE clock_timestamp() END
+        finished_at = CASE WHEN next_status = 'scheduled' THEN NULL ELSE clock_timestamp() END,
+        cause = CASE WHEN next_status = 'dead'
+                     THEN md5(decided.task_path || E'\\n' || %(exception_class)s::text) END
     FROM decided
     WHERE state.job_id = ANY(ARRAY[decided.job_id])
     RETURNING state.job_id, state.attempts, state.status, state.queue, decided.lease_version,

@@ -65,7 +65,8 @@ WITH given AS (
         run_at = CASE WHEN next_status = 'scheduled' THEN clock_timestamp() + make_interval(secs => delay)
                       ELSE state.run_at END,
         finished_at = CASE WHEN next_status = 'scheduled' THEN NULL
-                           ELSE {WRITTEN} - make_interval(secs => finished_ago) END
+                           ELSE {WRITTEN} - make_interval(secs => finished_ago) END,
+        cause = CASE WHEN next_status = 'dead' THEN coalesce(nullif(fingerprint, ''), 'unknown') END
     FROM decided
     WHERE state.job_id = ANY(ARRAY[decided.job_id])
     RETURNING decided.place, state.job_id, state.attempts, state.status, decided.lease_version,

@@ -50,7 +50,6 @@ def heads(page: str) -> list[str]:
 def test_each_cause_stands_once_with_numbers_and_place(boss: Client) -> None:
     died(3, "a" * 32, exception_class="client.Refused", message="no", traceback=TRACEBACK)
     died(2, "b" * 32, ago=600.0, exception_class="builtins.KeyError", message="'x'")
-    assert Job.objects.name_causes(limit=100) == 5
     page = text_of(boss.get(CAUSES))
     assert heads(page) == ["Refused no", "KeyError 'x'"]
     assert "5 dead jobs of 2 causes" in plain(page)
@@ -63,7 +62,6 @@ def test_the_numbers_of_a_span_are_those_of_its_list_and_its_retry(boss: Client)
     """The way of an operator: last night's jobs of one cause, and no others."""
     night = died(4, "a" * 32, ago=3600.0)
     other = died(3, "a" * 32)
-    Job.objects.name_causes(limit=100)
     now = timezone.localtime()
     first, last = now - dt.timedelta(hours=2), now - dt.timedelta(minutes=30)
     span = {"since_0": f"{first:%Y-%m-%d}", "since_1": f"{first:%H:%M}"}
@@ -85,13 +83,11 @@ def test_the_numbers_of_a_span_are_those_of_its_list_and_its_retry(boss: Client)
 
 def test_a_retried_job_has_no_cause_and_gets_the_next_one(boss: Client) -> None:
     (job_id,) = died(1, "a" * 32)
-    Job.objects.name_causes(limit=100)
     assert JobState.objects.get(pk=job_id).cause == "a" * 32
     Job.objects.retry([job_id])
     assert JobState.objects.get(pk=job_id).cause is None
     (job,) = claim_queue()
     Job.objects.fail([failed(job.fence, final=True, fingerprint="b" * 32)], worker=WORKER)
-    Job.objects.name_causes(limit=100)
     assert JobState.objects.get(pk=job_id).cause == "b" * 32
 
 
@@ -100,22 +96,29 @@ def test_lost_jobs_are_told_apart_by_task() -> None:
         make("running", lease=OVER, max_attempts=1, task_path=path).job_id for path in ("a.b", "a.c", "a.b")
     ]
     Job.objects.rescue(limit=10, server_up=0.0)
-    Job.objects.name_causes(limit=100)
     first, second, third = (JobState.objects.get(pk=job_id).cause for job_id in jobs)
     assert first == third != second
 
 
-def test_naming_goes_in_bounded_batches_and_leaves_the_living_alone() -> None:
-    died(5, "a" * 32)
+def test_only_the_dead_have_a_cause() -> None:
+    died(1, "a" * 32)
     enqueue_many(3)
-    assert [Job.objects.name_causes(limit=2) for _ in range(4)] == [2, 2, 1, 0]
-    assert JobState.objects.filter(cause=None).count() == 3
+    tried, cancelled, _ = claim_queue(limit=3)
+    Job.objects.cancel([cancelled.job_id])
+    Job.objects.fail([failed(job.fence, fingerprint="b" * 32) for job in (tried, cancelled)], worker=WORKER)
+    make("running", lease=OVER, max_attempts=2)
+    Job.objects.rescue(limit=10, server_up=0.0)
+    assert set(JobState.objects.values_list("status", "cause")) == {
+        ("dead", "a" * 32),
+        ("scheduled", None),
+        ("cancelled", None),
+        ("running", None),
+    }
 
 
-def test_jobs_without_a_cause_yet_are_told(boss: Client) -> None:
-    died(2, "a" * 32)
-    assert "2 jobs that died a moment ago are being sorted by cause" in plain(text_of(boss.get(CAUSES)))
-    assert "No job is dead." not in text_of(boss.get(CAUSES))
+def test_a_failure_without_a_fingerprint_is_found_all_the_same(boss: Client) -> None:
+    died(2, "")
+    assert "2 dead jobs of 1 cause" in plain(text_of(boss.get(CAUSES)))
 
 
 def test_nothing_is_dead(boss: Client) -> None:
@@ -124,13 +127,11 @@ def test_nothing_is_dead(boss: Client) -> None:
 
 def test_many_causes_take_the_same_queries(boss: Client) -> None:
     died(1, "a" * 32)
-    Job.objects.name_causes(limit=100)
     boss.get(CAUSES)
     with CaptureQueriesContext(connection) as few:
         text_of(boss.get(CAUSES))
     for number in range(30):
         died(1, f"{number:032}")
-    Job.objects.name_causes(limit=100)
     with CaptureQueriesContext(connection) as many:
         assert len(heads(text_of(boss.get(CAUSES)))) == 31
     assert len(few) == len(many)
@@ -140,7 +141,6 @@ def test_a_flood_of_one_cause_hides_no_other(boss: Client, monkeypatch: pytest.M
     monkeypatch.setattr("django_pgqueue.listing.LOOKED_OF_ALL_CAUSES", 40)
     died(30, "a" * 32)
     died(2, "b" * 32)
-    Job.objects.name_causes(limit=100)
     page = plain(text_of(boss.get(CAUSES)))
     assert "20+ dead" in page
     assert "2 dead" in page
@@ -148,7 +148,6 @@ def test_a_flood_of_one_cause_hides_no_other(boss: Client, monkeypatch: pytest.M
 
 def test_buttons_need_their_permissions() -> None:
     died(1, "a" * 32)
-    Job.objects.name_causes(limit=100)
     page = text_of(visitor("view_job").get(CAUSES))
     assert "Retry 1…" not in page
     assert "Discard 1…" not in page
@@ -166,14 +165,12 @@ def test_spans_that_make_no_sense_are_no_error(boss: Client, query: str) -> None
 
 def test_secrets_are_hidden(boss: Client) -> None:
     died(1, "a" * 32, message="refused: password=hunter2hunter2")
-    Job.objects.name_causes(limit=100)
     assert "hunter2" not in text_of(boss.get(CAUSES))
 
 
 def test_a_script_in_an_error_is_text(boss: Client) -> None:
     """C67."""
     died(1, "a" * 32, message="<script>alert(1)</script>", exception_class="x.<b>", traceback="<i>")
-    Job.objects.name_causes(limit=100)
     page = text_of(boss.get(CAUSES))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page

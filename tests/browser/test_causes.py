@@ -31,21 +31,12 @@ TWO_MINUTES = 120.0
 
 
 def die(shop: Shop, invoices: int, conversions: int) -> tuple[list[int], list[int]]:
-    """Let jobs die of two causes, and wait until they have them; return their ids."""
+    """Let jobs die of two causes; return their ids."""
     with shop.full_disk():
         first = shop.queue.enqueue_many(INVOICE, [(shop.some_order,)] * invoices, max_attempts=1)
         second = shop.queue.enqueue_many(CONVERSION, [(NO_SUCH_ORDER,)] * conversions, max_attempts=1)
         shop.queue.wait([*first, *second], "dead", timeout=60)
-    wait_for_causes(shop)
     return first, second
-
-
-def wait_for_causes(shop: Shop) -> None:
-    """Wait until the worker's keeper has sorted all dead jobs."""
-    from ..waiting import wait_until  # noqa: PLC0415 - as everything that a plain run does not need
-
-    unnamed = f"SELECT count(*) FROM {sql.STATE} WHERE status = 'dead' AND cause IS NULL"
-    wait_until(lambda: shop.queue.value(unnamed) == 0, 20.0, "the keeper named no causes")
 
 
 def test_who_has_never_seen_the_app_finds_the_cause_retries_those_and_sees_them_succeed(
@@ -104,7 +95,6 @@ def test_a_job_is_run_again_with_other_arguments(admin: Admin, shop: Shop) -> No
 @pytest.fixture
 def pages(admin: Admin, scene: Scene, shop: Shop) -> dict[str, str]:
     """The addresses of the pages of causes, of operations and of forms."""
-    wait_for_causes(shop)
     admin.enter(to=f"{LIST}?status=dead")
     admin.browser.open(CAUSES)
     admin.browser.follow(".pgq-cause .pgq-buttons button", "Discard 1…")
