@@ -115,8 +115,13 @@ class PgQueueBackend(BaseTaskBackend):
             queues = {
                 item.job.queue for item, row in zip(prepared, rows, strict=True) if _is_due(item.job, row)
             }
-            awake_at = asked_at if all(row.sleepers is False for row in rows) else None
-            wakeups.notify_after_commit(sorted(queues), using=self.settings.database, awake_at=awake_at)
+            # Only the statement of a single job looks.
+            wakeups.notify_after_commit(
+                sorted(queues),
+                using=self.settings.database,
+                sleepers=rows[0].sleepers if len(rows) == 1 else None,
+                seen_at=asked_at,
+            )
         if announcements.listens("task_enqueued", logging.DEBUG):
             self._announce(result for result, row in zip(results, rows, strict=True) if row.inserted)
         return results

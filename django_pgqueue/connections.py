@@ -66,6 +66,7 @@ class PrivateConnection:
         self.alias = alias
         self.name = name
         self._prepared = prepared
+        self._is_tuned = False
         self._connection: psycopg.Connection[Any] | None = None
         self._busy_since: float | None = None
         self._not_before = 0.0
@@ -76,15 +77,22 @@ class PrivateConnection:
         self.generation = 0
 
     @contextmanager
-    def hot(self) -> Generator[psycopg.Connection[Any]]:
+    def hot(self, *, single: bool = False) -> Generator[psycopg.Connection[Any]]:
         """A transaction in which the hot statements get their plans.
 
+        ``single``: each statement may be a transaction of its own, which saves BEGIN and COMMIT; behind a
+        pooler, whose sessions cannot be tuned, they are one all the same.
         Raises psycopg.Error; after any error but ``ROW_ERRORS`` the connection has been closed and
         the next use makes a new one, not before a jittered pause.
         """
-        with self.guarded() as connection, connection.transaction():
-            connection.execute(sql.WORKER_HOT_PATH, _TIMEOUTS)
-            yield connection
+        with self.guarded() as connection:
+            if single and self._is_tuned:
+                yield connection
+                return
+            with connection.transaction():
+                if not self._is_tuned:
+                    connection.execute(sql.WORKER_HOT_PATH, _TIMEOUTS)
+                yield connection
 
     @contextmanager
     def guarded(self) -> Generator[psycopg.Connection[Any]]:
@@ -146,6 +154,9 @@ class PrivateConnection:
             self.generation += 1
             if self._prepared and self._connection.prepare_threshold is None:
                 self._stop_preparing()
+            self._is_tuned = self._prepared
+            if self._is_tuned:
+                self._connection.execute(sql.WORKER_SESSION, _TIMEOUTS)
             if self.generation > 1:
                 log("reconnected", connection=self.name, alias=self.alias)
         return self._connection

@@ -31,32 +31,36 @@ LOOK_BACK = 8
 class Notice:
     """What a transaction does after its commit; ``queues`` are those with new jobs.
 
-    ``awake_at``: the monotonic time, in seconds, at which nobody slept on them; None when somebody may.
+    ``sleepers``: whether somebody slept on them at ``seen_at`` (monotonic, in seconds); None: not known.
     """
 
     queues: frozenset[str]
     using: str
-    awake_at: float | None = None
+    sleepers: bool | None = None
+    seen_at: float = float("-inf")
 
     def __call__(self) -> None:
-        """Notify, unless nobody can have slept long enough to need it."""
-        if self.awake_at is None or time.monotonic() - self.awake_at > SEEN_FOR:
-            notify(sorted(self.queues), using=self.using)
+        """Notify, unless nobody can have slept long enough to need it; look first what may have changed."""
+        seen = self.sleepers if time.monotonic() - self.seen_at <= SEEN_FOR else None
+        if seen is not False:
+            notify(sorted(self.queues), using=self.using, look=seen is None)
 
     def stands_for(self, other: "Notice") -> bool:
         """Return whether the other has nothing to add to this one."""
-        return other.queues <= self.queues and (self.awake_at is None or other.awake_at is not None)
+        return other.queues <= self.queues and (self.sleepers is not False or other.sleepers is False)
 
 
-def notify_after_commit(queues: Collection[str], *, using: str, awake_at: float | None = None) -> None:
+def notify_after_commit(
+    queues: Collection[str], *, using: str, sleepers: bool | None = None, seen_at: float = float("-inf")
+) -> None:
     """Wake the workers that sleep on these queues once the present transaction has committed.
 
-    Once for a queue, however often its transaction enqueues.  ``awake_at``: see ``Notice``.  A caller
-    without autocommit and without ``atomic`` commits unseen by Django: the workers poll.
+    Once for a queue, however often its transaction enqueues.  ``sleepers``, ``seen_at``: see ``Notice``.  A
+    caller without autocommit and without ``atomic`` commits unseen by Django: the workers poll.
     """
     connection = connections[using]
     by_hand = not connection.in_atomic_block and not connection.get_autocommit()
-    notice = Notice(frozenset(queues), using, awake_at)
+    notice = Notice(frozenset(queues), using, sleepers, seen_at)
     if queues and not by_hand and not _is_pending(notice, connection):
         transaction.on_commit(notice, using=using, robust=True)
 
@@ -69,10 +73,13 @@ def _is_pending(notice: Notice, connection: Any) -> bool:
     )
 
 
-def notify(queues: Collection[str], *, using: str) -> None:
-    """Wake the workers that sleep on these queues; polling finds the jobs if this fails."""
+def notify(queues: Collection[str], *, using: str, look: bool = True) -> None:
+    """Wake the workers that sleep on these queues; polling finds the jobs if this fails.
+
+    ``look``: send nothing for a queue on which nobody sleeps.
+    """
     try:
         with connections[using].cursor() as cursor:
-            cursor.execute(sql.NOTIFY_SLEEPERS, {"queues": list(queues)})
+            cursor.execute(sql.NOTIFY_SLEEPERS if look else sql.NOTIFY, {"queues": list(queues)})
     except DatabaseError as error:
         log("notify_failed", logging.WARNING, queues=",".join(queues), error=error)

@@ -238,6 +238,8 @@ def test_statements_that_change_jobs_are_used_by_the_verbs_only() -> None:
     changes = re.compile(rf"(INSERT INTO|UPDATE|DELETE FROM) ({tables})\b")
     changing = {name for name, text in vars(sql).items() if isinstance(text, str) and changes.search(text)}
     changing.remove("EXPLAIN_CLAIM")  # which plans and does not execute
+    changing.remove("MAKE_ENQUEUE_FUNCTION")  # for the migration: this one calls the function
+    changing.add("ENQUEUE_ONE")
     assert len(changing) > 10
     used = {
         (module, node.attr)

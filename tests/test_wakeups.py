@@ -13,8 +13,10 @@ from django.test import override_settings
 
 from django_pgqueue import sql, wakeups
 from django_pgqueue.compat import task_backends
+from django_pgqueue.enqueueing import prepare_all
+from django_pgqueue.models import Job
 
-from .support import status_of
+from .support import fetch, status_of
 from .tasks import mail, ok
 from .waiting import wait_for
 
@@ -160,6 +162,36 @@ def test_an_enqueuers_own_try_is_not_taken_for_a_sleeper(
     assert heard() == ["default"]
 
 
+@pytest.mark.parametrize("queue", ["default", "*"])
+def test_who_holds_the_key_as_enqueuers_do_is_looked_at_after_the_commit(
+    heard: Heard, sleeper: Callable[..., Any], second_connection: psycopg.Connection, queue: str
+) -> None:
+    """Whether somebody sleeps beside it does not show while it lasts."""
+    key = f"{sql.LOCK_CLASS}, hashtext('{queue}')"
+    second_connection.execute(f"SELECT pg_advisory_lock({key})")
+    assert sleepers_seen() is None
+    second_connection.execute(f"SELECT pg_advisory_unlock({key})")
+    assert sleepers_seen() is False
+    sleeper(queue)
+    assert sleepers_seen() is True
+    assert heard() == []
+
+
+def sleepers_seen() -> bool | None:
+    """Enqueue a job by the verb alone; return what its statement says."""
+    prepared = prepare_all([(ok, (), {})], task_backends["default"])
+    return Job.objects.enqueue(prepared[0].job, backend="default", notify=True).sleepers
+
+
+def test_looking_leaves_no_lock_behind(sleeper: Callable[..., Any]) -> None:
+    own = "SELECT count(*) AS locks FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+    ok.enqueue()
+    assert fetch(own)[0]["locks"] == 0
+    sleeper("default", "*")
+    ok.enqueue()
+    assert fetch(own)[0]["locks"] == 0
+
+
 def test_who_falls_asleep_during_a_transaction_is_woken_at_its_commit(
     heard: Heard, sleeper: Callable[..., Any]
 ) -> None:
@@ -232,11 +264,12 @@ def test_a_notice_that_fails_is_logged_and_harms_nobody(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, sleeper: Callable[..., Any]
 ) -> None:
     sleeper("default")
-    monkeypatch.setattr(sql, "NOTIFY_SLEEPERS", "SELECT 1/0 WHERE %(queues)s::text[] IS NOT NULL")
+    for statement in ("NOTIFY", "NOTIFY_SLEEPERS"):
+        monkeypatch.setattr(sql, statement, "SELECT 1/0 WHERE %(queues)s::text[] IS NOT NULL")
     with caplog.at_level(logging.WARNING, "django_pgqueue"):
-        result = ok.enqueue()
-    assert status_of(int(result.id)) == "ready"
-    assert "notify_failed queues=default" in caplog.text
+        results = [ok.enqueue(), *ok.enqueue_many([(), ()])]
+    assert {status_of(int(result.id)) for result in results} == {"ready"}
+    assert caplog.text.count("notify_failed queues=default") == 2
 
 
 def test_a_lost_connection_at_the_notice_harms_nobody(

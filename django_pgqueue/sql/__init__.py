@@ -22,7 +22,9 @@ Rules that hold throughout:
 * What people ask runs in their own transaction, without ``HOT_PATH``: there the found rows come as one
   array, and no join is left to be planned.
 * Tables are named without a schema, so that ``search_path`` decides where the queue lives.
-* Statements of the worker run after ``HOT_PATH`` in the same transaction, never under session settings.
+* Statements of the worker run under ``HOT_PATH``: set once for the worker's own session, and behind a pooler,
+  where sessions are not its own, in each transaction.
+* ``functions`` has what stands in the database, each made by a migration and never changed.
 """
 
 from .bulk import ADVANCE_BULK, BULK, BULK_OUTCOMES, FAIL_BULK, NEXT_PART, START_BULK, STOP_BULK
@@ -41,6 +43,7 @@ from .depth import (
 )
 from .diagnosis import BACKEND, EXPLAIN_CLAIM, HORIZON, INDEXES, SERVER, TABLES, TASK_LIVES
 from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
+from .functions import DROP_ENQUEUE_FUNCTION, ENQUEUE_FUNCTION, MAKE_ENQUEUE_FUNCTION
 from .lease import BACKEND_LIVES, LOCK_HELD, LOCK_IF_STRICT, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
 from .maintenance import (
     NEXT_RUN_AT,
@@ -90,7 +93,7 @@ from .rollup import (
 from .selecting import QUEUES_OF, count, joins, rests, walk
 from .settle import CANCEL_HELD, COMPLETE, CONSUME, FAIL, RELEASE, SNOOZE
 from .steps import RECORD_STEP, RECORD_STEP_OF_LOCKED, STEPS
-from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE, STEP, WORKER_HOT_PATH
+from .tables import ATTEMPT, FOLLOWER, HOT_PATH, JOB, POSITION, STATE, STEP, WORKER_HOT_PATH, WORKER_SESSION
 from .testing import END_SESSIONS, FORWARD_TIME
 from .wakeup import (
     AWAKE,
@@ -98,6 +101,7 @@ from .wakeup import (
     LISTEN,
     LISTEN_FOR_RESULTS,
     LOCK_CLASS,
+    NOTIFY,
     NOTIFY_SLEEPERS,
     NOTIFY_WAITERS,
     RESULTS_CHANNEL,
@@ -127,9 +131,11 @@ __all__ = [
     "COUNT_ATTEMPTS",
     "DEPTHS",
     "DISCARD",
+    "DROP_ENQUEUE_FUNCTION",
     "END_DRAINS",
     "END_SESSIONS",
     "ENQUEUE",
+    "ENQUEUE_FUNCTION",
     "ENQUEUE_ONE",
     "ENQUEUE_UNIQUE",
     "ESTIMATE",
@@ -157,11 +163,13 @@ __all__ = [
     "LOCK_HELD",
     "LOCK_IF_STRICT",
     "LOCK_MARK",
+    "MAKE_ENQUEUE_FUNCTION",
     "MAKE_MARK",
     "MOVE",
     "MOVE_MARK",
     "NEXT_PART",
     "NEXT_RUN_AT",
+    "NOTIFY",
     "NOTIFY_SLEEPERS",
     "NOTIFY_WAITERS",
     "NOW",
@@ -222,6 +230,7 @@ __all__ = [
     "WHEREABOUTS",
     "WORKERS",
     "WORKER_HOT_PATH",
+    "WORKER_SESSION",
     "count",
     "joins",
     "rests",

@@ -1,39 +1,26 @@
 """From calls to rows: one job, many, those with a unique key, and the change of one that waits."""
 
+from .functions import ENQUEUE_FUNCTION
 from .tables import JOB, LIVE, POSITION, STATE
-from .wakeup import somebody_sleeps_on
 
-# A web request's statement: without the arrays of the one below it is planned and run in half the time.
+# A web request's statement: PostgreSQL plans what a function does once for a connection, not for each call.
 ENQUEUE_ONE = f"""
-WITH job AS (
-    INSERT INTO {JOB} (backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
-                       metadata, max_attempts, timeout, backoff_base, backoff_cap)
-    SELECT %(backend)s, %(task_path)s, %(args)s::json, %(kwargs)s::json, %(queue)s, %(priority)s,
-           coalesce(%(run_after)s::timestamptz, moment + make_interval(secs => %(delay)s::float8)), moment,
-           %(metadata)s::json, %(max_attempts)s, %(timeout)s, %(backoff_base)s, %(backoff_cap)s
-    FROM clock_timestamp() AS moment
-    RETURNING id, enqueued_at, run_after
-), state AS (
-    INSERT INTO {STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed,
-                         lease_version, unique_key)
-    SELECT id, %(queue)s, %(priority)s,
-           CASE WHEN run_after > enqueued_at THEN 'scheduled' ELSE 'ready' END,
-           CASE WHEN run_after > enqueued_at THEN NULL ELSE nextval('{POSITION}') END,
-           coalesce(run_after, enqueued_at), 0, %(max_attempts)s, 0, %(unique_key)s
-    FROM job
-)
-SELECT id, enqueued_at, run_after,
-       CASE WHEN %(notify)s AND run_after IS NULL
-            THEN {somebody_sleeps_on("%(queue)s::text")} OR {somebody_sleeps_on("'*'")} END
-FROM job
+SELECT id, enqueued_at, run_after, sleepers
+FROM {ENQUEUE_FUNCTION}(
+    backend => %(backend)s, task_path => %(task_path)s, args => %(args)s::json, kwargs => %(kwargs)s::json,
+    queue => %(queue)s, priority => %(priority)s, not_before => %(run_after)s::timestamptz,
+    delay => %(delay)s::float8, metadata => %(metadata)s::json, max_attempts => %(max_attempts)s,
+    timeout => %(timeout)s::float8, backoff_base => %(backoff_base)s, backoff_cap => %(backoff_cap)s,
+    unique_key => %(unique_key)s, look => %(notify)s)
 """
 
-# The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order.  The clock is
-# asked once for each job, so that a delay of nothing makes a ready one.  A column that is the same for all
-# jobs comes as one value, ``all_...``, beside an empty array: unnest fills short arrays up with NULL.
+# The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order; its sequence
+# is looked up once, by a scalar sub-select.  The clock is asked once for each job, so that a delay of nothing
+# makes a ready one.  A column that is the same for all jobs comes as one value, ``all_...``, beside an empty
+# array: unnest fills short arrays up with NULL.
 _GIVEN_JOBS = f"""
 WITH given AS MATERIALIZED (
-    SELECT nextval(pg_get_serial_sequence('{JOB}', 'id')) AS id, enqueued_at,
+    SELECT nextval((SELECT pg_get_serial_sequence('{JOB}', 'id')::regclass)) AS id, enqueued_at,
            coalesce(task_path, %(all_task_path)s) AS task_path, coalesce(args, %(all_args)s) AS args,
            coalesce(kwargs, %(all_kwargs)s) AS kwargs, coalesce(queue, %(all_queue)s) AS queue,
            coalesce(priority, %(all_priority)s::int) AS priority,

@@ -1,23 +1,35 @@
 """The names of the tables, and what statements of several rooms say in the same words."""
 
+from typing import LiteralString
+
 JOB = "django_pgqueue_job"
 STATE = "django_pgqueue_jobstate"
 ATTEMPT = "django_pgqueue_attempt"
 STEP = "django_pgqueue_jobstep"
 POSITION = "django_pgqueue_position_seq"
 
-# A generic plan cached while a table was small keeps its Seq Scan when the table has grown.  SET LOCAL
+
+def _tuned(is_local: LiteralString) -> LiteralString:
+    return f"""
+SELECT set_config('enable_seqscan', 'off', {is_local}), set_config('enable_hashjoin', 'off', {is_local}),
+       set_config('enable_mergejoin', 'off', {is_local}), set_config('enable_bitmapscan', 'off', {is_local}),
+       set_config('jit', 'off', {is_local}), set_config('lock_timeout', %(lock_timeout)s::text, {is_local}),
+       set_config('statement_timeout', %(statement_timeout)s::text, {is_local})"""
+
+
+# A generic plan cached while a table was small keeps its Seq Scan when the table has grown.  What is local
 # ends with the transaction, so nothing leaks behind a transaction-pooling PgBouncer.
-HOT_PATH = """
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
-       set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true),
-       set_config('jit', 'off', true), set_config('statement_timeout', %(statement_timeout)s::text, true),
-       set_config('lock_timeout', %(lock_timeout)s::text, true)"""
+HOT_PATH = _tuned("true")
 
 # The same for connections of workers.  Whoever freezes, or whose machine dies, between two statements of a
 # transaction must not keep its locks until the server notices that the network is gone: rescue skips them.
 WORKER_HOT_PATH = f"""{HOT_PATH},
        set_config('idle_in_transaction_session_timeout', %(idle_timeout)s::text, true)
+"""
+# Once for a session that is the worker's own; a lone statement then is a transaction without a BEGIN.
+WORKER_SESSION = f"""{_tuned("false")},
+       set_config('idle_in_transaction_session_timeout', %(idle_timeout)s::text, false),
+       set_config('default_transaction_isolation', 'read committed', false)
 """
 
 

@@ -23,6 +23,8 @@ def somebody_sleeps_on(queue: LiteralString) -> LiteralString:
 
 CHANNEL = "django_pgqueue"
 
+NOTIFY = f"SELECT pg_notify('{CHANNEL}', queue) FROM unnest(%(queues)s::text[]) AS given(queue)"
+
 # A worker that serves any queue sleeps on '*'.
 NOTIFY_SLEEPERS = f"""
 SELECT pg_notify('{CHANNEL}', queue)

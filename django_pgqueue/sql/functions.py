@@ -1,0 +1,71 @@
+"""What stands in the database: functions, each made by a migration.
+
+The text of a function that a migration has made never changes: its name has a number, and what is to be
+otherwise becomes the next number, in a migration of its own.  So the code before an upgrade goes on working
+while that after it starts.
+"""
+
+from .tables import JOB, POSITION, STATE
+from .wakeup import LOCK_CLASS
+
+ENQUEUE_FUNCTION = "django_pgqueue_enqueue_1"
+
+# Whether somebody sleeps is seen by two locks, each taken for the moment of one expression.  Exclusively the
+# key is to be had beside nobody only; shared beside sleepers, too, but not beside another enqueuer's moment.
+# Three times refused and admitted: those are sleepers.  Where it does not become clear, ``sleepers`` is NULL.
+MAKE_ENQUEUE_FUNCTION = f"""
+CREATE OR REPLACE FUNCTION {ENQUEUE_FUNCTION}(
+    backend text, task_path text, args json, kwargs json, queue text, priority integer,
+    not_before timestamptz, delay float8, metadata json, max_attempts integer, timeout float8,
+    backoff_base float8, backoff_cap float8, unique_key text, look boolean,
+    OUT id bigint, OUT enqueued_at timestamptz, OUT run_after timestamptz, OUT sleepers boolean
+) LANGUAGE plpgsql AS $body$
+#variable_conflict use_variable
+DECLARE
+    is_later boolean;
+    key integer;
+    refused integer;
+BEGIN
+    enqueued_at := clock_timestamp();
+    run_after := coalesce(not_before, enqueued_at + make_interval(secs => delay));
+    is_later := coalesce(run_after > enqueued_at, false);
+    INSERT INTO {JOB} AS job (backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
+                              metadata, max_attempts, timeout, backoff_base, backoff_cap)
+    VALUES (backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
+            metadata, max_attempts, timeout, backoff_base, backoff_cap)
+    RETURNING job.id INTO id;
+    INSERT INTO {STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed,
+                         lease_version, unique_key)
+    VALUES (id, queue, priority,
+            CASE WHEN is_later THEN 'scheduled' ELSE 'ready' END,
+            CASE WHEN NOT is_later THEN nextval('{POSITION}') END,
+            coalesce(run_after, enqueued_at), 0, max_attempts, 0, unique_key);
+    IF NOT look OR run_after IS NOT NULL THEN
+        RETURN;
+    END IF;
+    FOREACH key IN ARRAY ARRAY[hashtext(queue), hashtext('*')] LOOP
+        refused := 0;
+        sleepers := NULL;
+        FOR attempt IN 1..8 LOOP
+            IF (CASE WHEN pg_try_advisory_lock({LOCK_CLASS}, key)
+                     THEN pg_advisory_unlock({LOCK_CLASS}, key) ELSE false END) THEN
+                sleepers := false;
+                EXIT;
+            END IF;
+            IF (CASE WHEN pg_try_advisory_lock_shared({LOCK_CLASS}, key)
+                     THEN pg_advisory_unlock_shared({LOCK_CLASS}, key) ELSE false END) THEN
+                refused := refused + 1;
+                IF refused = 3 THEN
+                    sleepers := true;
+                    RETURN;
+                END IF;
+            END IF;
+        END LOOP;
+        IF sleepers IS NULL THEN
+            RETURN;
+        END IF;
+    END LOOP;
+END
+$body$
+"""
+DROP_ENQUEUE_FUNCTION = f"DROP FUNCTION IF EXISTS {ENQUEUE_FUNCTION}"
