@@ -113,7 +113,9 @@ class PgQueueBackend(BaseTaskBackend):
         results = self._results(prepared, rows)
         if notify:
             queues = {
-                item.job.queue for item, row in zip(prepared, rows, strict=True) if _is_due(item.job, row)
+                item.job.queue
+                for item, row in zip(prepared, rows, strict=True)
+                if _is_due(item.job, row) and not row.is_notified
             }
             # Only the statement of a single job looks.
             wakeups.notify_after_commit(

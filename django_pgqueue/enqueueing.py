@@ -223,7 +223,10 @@ def insert(
     connection = queue_connection(database)
     unique = any(job.unique_key is not None for job in jobs)
     if not unique and len(jobs) == 1:
-        return [Job.objects.enqueue(jobs[0], backend=alias, notify=notify, connection=connection)]
+        alone = notify and connection.get_autocommit() and not connection.in_atomic_block
+        return [
+            Job.objects.enqueue(jobs[0], backend=alias, look=notify, may_notify=alone, connection=connection)
+        ]
     if not unique and len(jobs) <= ROWS_PER_STATEMENT:
         return Job.objects.enqueue_many(jobs, backend=alias, connection=connection)
     with transaction.atomic(using=database):

@@ -66,13 +66,22 @@ class JobManager(RepairedJobs, JobLists):
     # --- enqueue
 
     def enqueue(
-        self, job: NewJob, *, backend: str, notify: bool = False, connection: Connection = None
+        self,
+        job: NewJob,
+        *,
+        backend: str,
+        look: bool = False,
+        may_notify: bool = False,
+        connection: Connection = None,
     ) -> Enqueued:
-        """Insert one job in the connection's present transaction; ``notify``: look for sleepers, too."""
-        params = {**job._asdict(), "backend": backend, "notify": notify}
+        """Insert one job in the connection's present transaction.
+
+        ``look``: see whether somebody sleeps on its queue; ``may_notify``: wake them if that holds up nobody.
+        """
+        params = {**job._asdict(), "backend": backend, "look": look, "may_notify": may_notify}
         row = run(connection or self._write_connection(), sql.ENQUEUE_ONE, params)[0]
-        job_id, enqueued_at, run_after, sleepers = row
-        return Enqueued(job_id, enqueued_at, run_after, sleepers=sleepers)
+        job_id, enqueued_at, run_after, sleepers, is_notified = row
+        return Enqueued(job_id, enqueued_at, run_after, sleepers=sleepers, is_notified=is_notified)
 
     def enqueue_many(
         self, jobs: Iterable[NewJob], *, backend: str, connection: Connection = None

@@ -39,6 +39,7 @@ class Enqueued(NamedTuple):
     """A job as inserted, or the live job that holds its unique key (``inserted`` is False then).
 
     ``sleepers``: whether a worker slept on its queue at that moment; None where nobody looked.
+    ``is_notified``: the transaction that inserted it wakes them.
     """
 
     job_id: int
@@ -46,6 +47,7 @@ class Enqueued(NamedTuple):
     run_after: datetime | None
     inserted: bool = True
     sleepers: bool | None = None
+    is_notified: bool = False
 
 
 class Fence(NamedTuple):

@@ -85,8 +85,28 @@ def test_after_the_commit_only(
         with django_assert_num_queries(2) as queries:
             ok.enqueue()
             ok.enqueue()
-        assert not any("notify" in query["sql"] for query in queries)
+        assert not any("pg_notify" in query["sql"] for query in queries)
     assert heard() == ["default"]
+
+
+def test_outside_a_transaction_the_job_and_the_notice_are_one_statement(
+    heard: Heard, sleeper: Callable[..., Any], django_assert_num_queries: Any
+) -> None:
+    sleeper("default")
+    with django_assert_num_queries(1):
+        ok.enqueue()
+    assert heard() == ["default"]
+
+
+def test_a_notice_that_would_wait_for_anothers_commit_comes_after_the_own(
+    heard: Heard, sleeper: Callable[..., Any], second_connection: psycopg.Connection
+) -> None:
+    sleeper("default")
+    carries_one = f"SELECT pg_advisory_xact_lock({sql.LOCK_CLASS}, hashtext('{sql.CHANNEL}'))"
+    with second_connection.transaction():
+        second_connection.execute(carries_one)
+        ok.enqueue()
+        assert heard() == ["default"]
 
 
 def test_never_after_a_rollback(heard: Heard, sleeper: Callable[..., Any]) -> None:
@@ -180,7 +200,7 @@ def test_who_holds_the_key_as_enqueuers_do_is_looked_at_after_the_commit(
 def sleepers_seen() -> bool | None:
     """Enqueue a job by the verb alone; return what its statement says."""
     prepared = prepare_all([(ok, (), {})], task_backends["default"])
-    return Job.objects.enqueue(prepared[0].job, backend="default", notify=True).sleepers
+    return Job.objects.enqueue(prepared[0].job, backend="default", look=True).sleepers
 
 
 def test_looking_leaves_no_lock_behind(sleeper: Callable[..., Any]) -> None:
@@ -267,7 +287,9 @@ def test_a_notice_that_fails_is_logged_and_harms_nobody(
     for statement in ("NOTIFY", "NOTIFY_SLEEPERS"):
         monkeypatch.setattr(sql, statement, "SELECT 1/0 WHERE %(queues)s::text[] IS NOT NULL")
     with caplog.at_level(logging.WARNING, "django_pgqueue"):
-        results = [ok.enqueue(), *ok.enqueue_many([(), ()])]
+        with transaction.atomic():
+            results = [ok.enqueue()]
+        results += ok.enqueue_many([(), ()])
     assert {status_of(int(result.id)) for result in results} == {"ready"}
     assert caplog.text.count("notify_failed queues=default") == 2
 

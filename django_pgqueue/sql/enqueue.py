@@ -5,13 +5,13 @@ from .tables import JOB, LIVE, POSITION, STATE
 
 # A web request's statement: PostgreSQL plans what a function does once for a connection, not for each call.
 ENQUEUE_ONE = f"""
-SELECT id, enqueued_at, run_after, sleepers
+SELECT id, enqueued_at, run_after, sleepers, is_notified
 FROM {ENQUEUE_FUNCTION}(
     backend => %(backend)s, task_path => %(task_path)s, args => %(args)s::json, kwargs => %(kwargs)s::json,
     queue => %(queue)s, priority => %(priority)s, not_before => %(run_after)s::timestamptz,
     delay => %(delay)s::float8, metadata => %(metadata)s::json, max_attempts => %(max_attempts)s,
     timeout => %(timeout)s::float8, backoff_base => %(backoff_base)s, backoff_cap => %(backoff_cap)s,
-    unique_key => %(unique_key)s, look => %(notify)s)
+    unique_key => %(unique_key)s, look => %(look)s, may_notify => %(may_notify)s)
 """
 
 # The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order; its sequence

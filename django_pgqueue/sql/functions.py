@@ -6,19 +6,24 @@ while that after it starts.
 """
 
 from .tables import JOB, POSITION, STATE
-from .wakeup import LOCK_CLASS
+from .wakeup import CHANNEL, LOCK_CLASS
 
 ENQUEUE_FUNCTION = "django_pgqueue_enqueue_1"
 
 # Whether somebody sleeps is seen by two locks, each taken for the moment of one expression.  Exclusively the
 # key is to be had beside nobody only; shared beside sleepers, too, but not beside another enqueuer's moment.
 # Three times refused and admitted: those are sleepers.  Where it does not become clear, ``sleepers`` is NULL.
+#
+# Commits with a NOTIFY wait for each other on the whole server, each for the disk.  So one transaction at a
+# time carries one; whoever does not get that lock leaves it for after the commit, where it costs no write.
+# Nor does anybody while the server's queue of notifications fills up: a full one fails the commit.
 MAKE_ENQUEUE_FUNCTION = f"""
 CREATE OR REPLACE FUNCTION {ENQUEUE_FUNCTION}(
     backend text, task_path text, args json, kwargs json, queue text, priority integer,
     not_before timestamptz, delay float8, metadata json, max_attempts integer, timeout float8,
-    backoff_base float8, backoff_cap float8, unique_key text, look boolean,
-    OUT id bigint, OUT enqueued_at timestamptz, OUT run_after timestamptz, OUT sleepers boolean
+    backoff_base float8, backoff_cap float8, unique_key text, look boolean, may_notify boolean,
+    OUT id bigint, OUT enqueued_at timestamptz, OUT run_after timestamptz, OUT sleepers boolean,
+    OUT is_notified boolean
 ) LANGUAGE plpgsql AS $body$
 #variable_conflict use_variable
 DECLARE
@@ -27,6 +32,7 @@ DECLARE
     refused integer;
 BEGIN
     enqueued_at := clock_timestamp();
+    is_notified := false;
     run_after := coalesce(not_before, enqueued_at + make_interval(secs => delay));
     is_later := coalesce(run_after > enqueued_at, false);
     INSERT INTO {JOB} AS job (backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
@@ -57,6 +63,11 @@ BEGIN
                 refused := refused + 1;
                 IF refused = 3 THEN
                     sleepers := true;
+                    IF may_notify AND pg_notification_queue_usage() < 0.5
+                       AND pg_try_advisory_xact_lock({LOCK_CLASS}, hashtext('{CHANNEL}')) THEN
+                        PERFORM pg_notify('{CHANNEL}', queue);
+                        is_notified := true;
+                    END IF;
                     RETURN;
                 END IF;
             END IF;
