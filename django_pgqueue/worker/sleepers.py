@@ -106,8 +106,10 @@ class Sleepers:
                 heard_at = now
                 self.notice_children()  # a notification may have come in with the reply
             tick = LOOK_TICK if now < look_until else IDLE_TICK if locked else TICK
-            if self._notified(tick):
-                self.notice_children()
+            if self._is_notified(tick):
+                self.notice_children()  # before the notification is read: it takes a tenth of a millisecond
+                with self.connection.guarded() as raw:
+                    list(raw.notifies(timeout=0))
 
     def _somebody_sleeps(self) -> bool:
         return any(board.get("state") == LIVE and board.get("sleeping") for board in self.boards)
@@ -117,10 +119,7 @@ class Sleepers:
             for queue in self._queues:
                 raw.execute(statement, {"queue": queue})
 
-    def _notified(self, seconds: float) -> bool:
-        raw = self.connection.open_now
+    def _is_notified(self, seconds: float) -> bool:
+        """Wait; True when something came, which is a notification or the connection's end."""
         # notifies() would keep the connection to itself; select costs nothing while nothing comes.
-        if not select.select([raw.fileno()], [], [], seconds)[0]:
-            return False
-        with self.connection.guarded():
-            return any(True for _ in raw.notifies(timeout=0))
+        return bool(select.select([self.connection.open_now.fileno()], [], [], seconds)[0])
