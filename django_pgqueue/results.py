@@ -6,6 +6,7 @@ not have the row yet.
 """
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
@@ -16,6 +17,7 @@ from . import states
 from .compat import (
     TASK_REFRESH_ATTRS,
     AnyResult,
+    AnyTask,
     TaskError,
     TaskResult,
     TaskResultDoesNotExist,
@@ -160,7 +162,7 @@ else:
 class JobResult(_ResultBase[P, R]):
     """A TaskResult that can be waited for, and that knows how far its task is."""
 
-    _progress: Any
+    _progress: Any = None
 
     @property
     def progress(self) -> Progress | None:
@@ -202,20 +204,41 @@ class JobResult(_ResultBase[P, R]):
         )
 
 
-_SET = {name: getattr(TaskResult, name).__set__ for name in TaskResult.__dataclass_fields__}
+RESULT_FIELDS = (
+    *("task", "id", "status", "enqueued_at", "started_at", "last_attempted_at", "finished_at"),
+    *("args", "kwargs", "backend", "errors", "worker_ids", "_return_value"),
+)
+_PUT = [getattr(TaskResult, name).__set__ for name in RESULT_FIELDS]
 """How each field is set past the constructor of a frozen class."""
 
 
-def new_result(**values: Any) -> JobResult[..., Any]:
+def new_result(
+    *,
+    task: AnyTask,
+    id: str,
+    status: TaskResultStatus,
+    enqueued_at: datetime | None,
+    started_at: datetime | None,
+    last_attempted_at: datetime | None,
+    finished_at: datetime | None,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    backend: str,
+    errors: list[JobError],
+    worker_ids: list[str],
+    progress: Any = None,
+) -> JobResult[..., Any]:
     """Return a result from values that come out of JSON columns.
 
     Its constructor walks through all arguments to make them plain; these are plain already.
     """
     result: JobResult[..., Any] = object.__new__(JobResult)
-    object.__setattr__(result, "_progress", values.pop("progress", None))
-    values["_return_value"] = None
-    for name, put in _SET.items():
-        put(result, values[name])
+    times = (enqueued_at, started_at, last_attempted_at, finished_at)
+    values = (task, id, status, *times, args, kwargs, backend, errors, worker_ids, None)
+    for put, value in zip(_PUT, values, strict=True):
+        put(result, value)
+    if progress is not None:
+        object.__setattr__(result, "_progress", progress)
     return result
 
 

@@ -51,11 +51,17 @@ def dump_json(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
+_LONG = 10**18
+
+
 def easy_json(arguments: list[Any] | dict[str, Any]) -> str | None:
     """Return JSON text of numbers, truths and ASCII texts, as most arguments are; None of others."""
-    for value in arguments.values() if isinstance(arguments, dict) else arguments:
-        if type(value) not in ATOMS:
-            return None
+    values = arguments.values() if isinstance(arguments, dict) else arguments
+    types = {type(value) for value in values}
+    if types == {int} and values is arguments and max(values) < _LONG and min(values) > -_LONG:
+        return f"[{','.join(map(int.__repr__, values))}]"  # ids, mostly: the encoder takes five times as long
+    if not types <= ATOMS:
+        return None
     try:
         text = _ENCODER.encode(arguments)
     except ValueError:

@@ -170,7 +170,7 @@ class PgQueueTask(_TaskBase[P, R]):
         An item is a tuple of positional arguments, a mapping of keyword arguments, or what ``bind``
         returned.
         """
-        results: list[Any] = enqueue_many(_as_call(self, item, index) for index, item in enumerate(calls))
+        results: list[Any] = _enqueue([_as_call(self, item, index) for index, item in enumerate(calls)])
         return results
 
 
@@ -184,28 +184,39 @@ def enqueue_many(calls: Iterable[Call[Any]]) -> "list[JobResult[..., Any]]":
     for index, call in enumerate(listed):
         if not isinstance(call, Call):
             raise TypeError(f"item {index}: {call!r} is not a call; use task.bind(...)")
-        if call.task.backend != listed[0].task.backend:
-            raise InvalidTask(
-                f"item {index}: its backend is {call.task.backend!r}, that of item 0 is "
-                f"{listed[0].task.backend!r}; enqueue them apart."
-            )
-    if not listed:
+    return _enqueue([(call.task, call.args, call.kwargs) for call in listed])
+
+
+_Plain = tuple["PgQueueTask[..., Any]", tuple[Any, ...], Mapping[str, Any]]
+
+
+def _enqueue(calls: list[_Plain]) -> "list[JobResult[..., Any]]":
+    if not calls:
         return []
-    backend: Any = listed[0].task.get_backend()
+    first = calls[0][0]
+    for index, (task, _, _) in enumerate(calls):
+        if task is not first and task.backend != first.backend:
+            raise InvalidTask(
+                f"item {index}: its backend is {task.backend!r}, that of item 0 is "
+                f"{first.backend!r}; enqueue them apart."
+            )
+    backend: Any = first.get_backend()
     many = getattr(backend, "enqueue_many", None)
     if many is None:  # the Immediate or Dummy backend of a test
-        return [backend.enqueue(call.task, call.args, call.kwargs) for call in listed]
-    results: list[JobResult[..., Any]] = many([(call.task, call.args, call.kwargs) for call in listed])
+        return [backend.enqueue(*call) for call in calls]
+    results: list[JobResult[..., Any]] = many(calls)
     return results
 
 
-def _as_call(task: PgQueueTask[..., R], item: Any, index: int) -> Call[R]:
+def _as_call(task: PgQueueTask[..., Any], item: Any, index: int) -> _Plain:
+    if type(item) is tuple:
+        return task, item, {}
     if isinstance(item, Call):
-        return item
+        return item.task, item.args, item.kwargs
     if isinstance(item, Mapping):
-        return Call(task, (), item)
+        return task, (), item
     if isinstance(item, tuple):
-        return Call(task, item, {})
+        return task, item, {}
     raise TypeError(
         f"item {index}: {item!r} is neither a tuple of arguments nor a mapping of keyword arguments"
     )

@@ -12,6 +12,7 @@ from django.test import override_settings
 
 from django_pgqueue import sql
 from django_pgqueue.compat import (
+    TaskResult,
     TaskResultDoesNotExist,
     TaskResultMismatch,
     TaskResultStatus,
@@ -20,6 +21,7 @@ from django_pgqueue.compat import (
 from django_pgqueue.exceptions import UnknownTask
 from django_pgqueue.models import Job
 from django_pgqueue.resolving import resolve_task
+from django_pgqueue.results import RESULT_FIELDS
 from django_pgqueue.tasks import PgQueueTask
 
 from .aliases import BACKEND
@@ -262,3 +264,7 @@ def test_what_a_module_raises_at_its_import_goes_through(name: str, error: type[
     with pytest.raises(error) as raised:
         resolve_task(f"broken_{name}.f")
     assert not isinstance(raised.value, UnknownTask)
+
+
+def test_a_result_has_every_field_that_this_version_of_django_knows() -> None:
+    assert set(RESULT_FIELDS) == set(TaskResult.__dataclass_fields__)

@@ -17,6 +17,7 @@ from django_pgqueue.storable import (
     clean_text,
     dump_json,
     dump_result,
+    easy_json,
     safe_str,
 )
 
@@ -216,3 +217,18 @@ def test_what_jsonb_would_lose_is_the_reason_for_json() -> None:
     assert repr(stored("1e23", "jsonb")) != repr(1e23)
     with pytest.raises(Exception, match="Unicode escape"):
         stored('"\\u0000"', "jsonb")
+
+
+@given(st.lists(st.one_of(st.integers(), st.integers().map(lambda n: n * 10**18), st.booleans(), st.none())))
+@example([10**18, -(10**18)])
+@example([True, 1])
+@example([10**5000])
+def test_easy_arguments_come_out_as_the_encoder_writes_them(values: list[Any]) -> None:
+    try:
+        expected = dump_json(values)
+    except ValueError:  # a number of more digits than Python writes
+        assert easy_json(values) is None
+    else:
+        assert easy_json(values) == expected
+        named = {str(place): value for place, value in enumerate(values)}
+        assert easy_json(named) == dump_json(named)
