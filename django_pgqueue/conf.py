@@ -29,6 +29,9 @@ MAX_ATTEMPTS = 1_000_000
 """Of a budget.  What is not charged and every retry add to the attempts allowed, in a 32-bit column."""
 LONGEST = 1_000_000_000
 """Seconds: more than any option of time can mean, and less than what the server's intervals can hold."""
+LEAST_LOG_TAIL, MOST_LOG_TAIL = 1024, 100_000
+"""Bytes: less would hold hardly a line, and a page shows no more."""
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 MOST_OF_A_KIND = 1000
 """Processes of a worker, threads or coroutines of a process."""
 
@@ -59,6 +62,8 @@ class Options:
     max_argument_bytes: int = 1_000_000
     max_result_bytes: int = 1_000_000
     redact: str | None = None
+    log_tail_bytes: int = 16_384
+    log_tail_level: str = "INFO"
     unknown_task_patience: float = 3600.0
     processes: int = 1
     threads: int = 4
@@ -153,6 +158,10 @@ def _few(value: Any) -> bool:
     return _count(value) and value <= MOST_OF_A_KIND
 
 
+def _is_log_tail(value: Any) -> bool:
+    return type(value) is int and (value == 0 or LEAST_LOG_TAIL <= value <= MOST_LOG_TAIL)
+
+
 def _texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
         isinstance(word, str) for pair in value.items() for word in pair
@@ -185,6 +194,12 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str, str]] = {
         f"a whole number from {LEAST_RESULT_LIMIT} to 2**31 - 1",
         "1000000",
     ),
+    "log_tail_bytes": (
+        _is_log_tail,
+        f"0, or a whole number from {LEAST_LOG_TAIL} to {MOST_LOG_TAIL}",
+        "16384",
+    ),
+    "log_tail_level": (lambda value: value in LEVELS, f"one of {', '.join(LEVELS)}", "'INFO'"),
     "redact": (
         lambda value: value is None or _is_dotted_path(value),
         "None or the dotted path of a function",

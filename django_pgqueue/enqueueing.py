@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from django.db import transaction
 from django.utils.timezone import get_current_timezone, is_naive, make_aware
 
-from . import sql
+from . import running, sql
 from .compat import AnyTask, InvalidTask, normalize_json
 from .conf import Options
 from .exceptions import DuplicateJob, InvalidArguments
@@ -98,7 +98,16 @@ def template_of(task: AnyTask, backend: Backend) -> NewJob:
         timeout=getattr(task, "timeout", None) or options.timeout,
         backoff_base=policy.base,
         backoff_cap=policy.cap,
+        parent_id=parent_in(options.database),
     )
+
+
+def parent_in(database: str) -> int | None:
+    """Return the id of the job whose task runs here, if it is one of the same database."""
+    parent = running.current()
+    if parent is None or parent.task is None or parent.task.get_backend().settings.database != database:
+        return None
+    return parent.job.job_id
 
 
 def fill(
@@ -112,7 +121,7 @@ def fill(
     args_text = checked_json(plain_args, "args", task, limit) if args else "[]"
     kwargs_text = checked_json(plain_kwargs, "kwargs", task, limit) if kwargs else "{}"
     key = unique_key_of(task, plain_args, plain_kwargs)
-    # _replace() would make a dictionary of thirteen fields, for each job of many.
+    # _replace() would make a dictionary of all fields, for each job of many.
     job = NewJob._make((template[0], args_text, kwargs_text, *template[3:-1], key))
     return Prepared(job, task, plain_args, plain_kwargs, getattr(task, "on_conflict", "return"))
 

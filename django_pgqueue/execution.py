@@ -21,6 +21,7 @@ from .conf import LEAST_RESULT_LIMIT
 from .context import JobContext
 from .errors_as_text import class_path, fingerprint, render_traceback
 from .exceptions import Cancel, Retry, Snooze, TaskTimeout, UnknownTask, UnstorableResult
+from .noting import Notebook, notes_of
 from .records import Answer, Cancelled, Claimed, Completed, Failed, Fence, PastAttempt, Settlement, Snoozed
 from .resolving import bound_task, resolve_task
 from .results import JobError, cancellation, new_result
@@ -50,6 +51,7 @@ class Execution:
     entry: int = -1
     progress: str | None = None
     row_locked: bool = False
+    notebook: Notebook | None = None
     answer: Answer | None = None
     report: Callable[["Execution"], None] = lambda execution: None
     fence: Fence = field(init=False)
@@ -312,9 +314,10 @@ def settlement(execution: Execution, now: float) -> Settlement:
     fence = execution.fence
     started = now - (execution.started if execution.started is not None else now)
     finished = now - (execution.finished if execution.finished is not None else now)
+    notes = notes_of(execution)
     match execution.decision:
         case Complete(return_value=text):
-            return Completed(fence, started, finished, text)
+            return Completed(fence, started, finished, text, notes)
         case Fail() as f:
             return Failed(
                 fence,
@@ -326,13 +329,14 @@ def settlement(execution: Execution, now: float) -> Settlement:
                 f.message,
                 f.traceback,
                 f.fingerprint,
+                notes,
             )
         case PutOff(delay, message):
-            return Snoozed(fence, started, finished, delay, message)
+            return Snoozed(fence, started, finished, delay, message, notes=notes)
         case Unknown(message, delay):
-            return Snoozed(fence, started, finished, delay, message, UNKNOWN_TASK)
+            return Snoozed(fence, started, finished, delay, message, UNKNOWN_TASK, notes)
         case End(message):
-            return Cancelled(fence, started, finished, message)
+            return Cancelled(fence, started, finished, message, notes)
         case None:
             raise AssertionError(f"no settlement for {execution.decision!r}")
 

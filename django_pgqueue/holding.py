@@ -20,6 +20,7 @@ from .records import (
     Consumed,
     Failed,
     Fence,
+    Notes,
     Released,
     Renewal,
     Rescued,
@@ -156,7 +157,8 @@ class HeldJobs(JobReadings):
         self, statement: str, settled: Sequence[Any], worker: WorkerIdentity, connection: Connection
     ) -> dict[int, Answer]:
         columns = dict(zip(type(settled[0])._fields, zip(*settled, strict=True), strict=True))
-        params = _fence_columns(columns.pop("fence")) | {name: array(c) for name, c in columns.items()}
+        params = _fence_columns(columns.pop("fence")) | _note_columns(columns.pop("notes", ()))
+        params |= {name: array(column) for name, column in columns.items()}
         rows = run(connection, statement, params | {"host": worker.host, "pid": worker.pid})
         return {place - 1: Answer(DONE, status, attempts) for place, status, attempts in rows}
 
@@ -233,6 +235,17 @@ _STATEMENT_OF = {
     Released: sql.RELEASE,
     Cancelled: sql.CANCEL_HELD,
 }
+
+
+_NOTHING_NOTED: dict[str, Any] = dict.fromkeys(Notes._fields)
+
+
+def _note_columns(notes: Sequence[Notes | None]) -> dict[str, Any]:
+    # Of most batches nothing was noted: then three NULLs travel, whatever the number of jobs.
+    if notes.count(None) == len(notes):
+        return _NOTHING_NOTED
+    columns = zip(*[noted or Notes() for noted in notes], strict=True)
+    return {name: array(column) for name, column in zip(Notes._fields, columns, strict=True)}
 
 
 def _fence_columns(fences: Sequence[Fence]) -> dict[str, Any]:

@@ -132,6 +132,11 @@ class JobLists(JobReadings):
         params = {"job_ids": list(job_ids)}
         return [row[0] for row in run(connection or self._list_connection(), sql.QUEUES_OF, params)]
 
+    def children(self, job_id: int, *, after: int, limit: int) -> list[int]:
+        """Return the ids behind ``after`` of the jobs that this one's task enqueued, in their order."""
+        params = {"job_id": job_id, "after": after, "limit": limit}
+        return [row[0] for row in self._read(sql.CHILDREN, params)]
+
     def causes(self, since: datetime | None, until: datetime | None, *, slots: int) -> Causes:
         """Return the causes of the jobs that died between two times, by default of all."""
         first, last, now = self._read(sql.SPAN_OF_THE_DEAD, {})[0]

@@ -63,7 +63,10 @@ class Outcome(models.TextChoices):
 
 
 class Job(GuardedModel):
-    """What was asked.  ``timeout``, ``backoff_base`` and ``backoff_cap`` are seconds."""
+    """What was asked.  ``timeout``, ``backoff_base`` and ``backoff_cap`` are seconds.
+
+    ``parent`` is the job whose task enqueued this one; it may have been pruned since.
+    """
 
     id = models.BigAutoField(_("id"), primary_key=True)
     backend = models.CharField(_("backend"), max_length=64)
@@ -79,6 +82,17 @@ class Job(GuardedModel):
     timeout = models.FloatField(_("timeout"), null=True, blank=True)
     backoff_base = models.FloatField(_("backoff base"))
     backoff_cap = models.FloatField(_("backoff cap"))
+    parent_id: int | None
+    parent = models.ForeignKey(
+        "self",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="children",
+        verbose_name=_("enqueued by job"),
+    )
 
     objects = JobManager()
     state: "JobState"
@@ -97,6 +111,7 @@ class Job(GuardedModel):
         ]
         indexes = [
             models.Index(F("task_path"), F("id"), name="pgqueue_job_task"),
+            models.Index(F("parent"), F("id"), name="pgqueue_job_parent", condition=Q(parent__isnull=False)),
         ]
         constraints = [
             models.CheckConstraint(
@@ -232,7 +247,10 @@ class JobState(GuardedModel):
 
 
 class Attempt(GuardedModel):
-    """What happened: one attempt that ended.  Never updated."""
+    """What happened: one attempt that ended.  Never updated.
+
+    ``sql_queries`` and ``sql_seconds`` are NULL where none was asked, or nobody could count.
+    """
 
     pk = models.CompositePrimaryKey("job_id", "number")
     job_id: int
@@ -259,6 +277,8 @@ class Attempt(GuardedModel):
     fingerprint = models.CharField(_("fingerprint"), max_length=32, blank=True)
     return_value = JSONTextField(_("return value"), null=True)
     log_tail = models.TextField(_("log tail"), blank=True)
+    sql_queries = models.IntegerField(_("SQL queries"), null=True, blank=True)
+    sql_seconds = models.FloatField(_("SQL seconds"), null=True, blank=True)
     recorded_xid = models.BigIntegerField(_("recorded by transaction"), null=True, editable=False)
 
     objects = GuardedManager()

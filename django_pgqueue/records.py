@@ -18,6 +18,7 @@ class NewJob(NamedTuple):
     """A job to be inserted; ``args``, ``kwargs`` and ``metadata`` are JSON text.
 
     ``run_after`` is an aware time, ``delay`` seconds from the database's now; at most one is given.
+    ``parent_id`` is the job whose task enqueues this one.
     """
 
     task_path: str
@@ -32,6 +33,7 @@ class NewJob(NamedTuple):
     timeout: float | None = None
     backoff_base: float = 5.0
     backoff_cap: float = 3600.0
+    parent_id: int | None = None
     unique_key: str | None = None
 
 
@@ -115,6 +117,14 @@ class Claimed(NamedTuple):
         return max(self.max_attempts - (self.attempts_allowed - self.attempts), 0)
 
 
+class Notes(NamedTuple):
+    """What was noted of an attempt while it ran; ``sql_seconds`` is the time that its statements took."""
+
+    log_tail: str = ""
+    sql_queries: int | None = None
+    sql_seconds: float | None = None
+
+
 # What became of an attempt.  ``started_ago`` and ``finished_ago`` are seconds before the write.
 
 
@@ -125,6 +135,7 @@ class Completed(NamedTuple):
     started_ago: float
     finished_ago: float
     return_value: str = "null"
+    notes: Notes | None = None
 
 
 class Consumed(NamedTuple):
@@ -145,6 +156,7 @@ class Failed(NamedTuple):
     message: str
     traceback: str
     fingerprint: str
+    notes: Notes | None = None
 
 
 class Snoozed(NamedTuple):
@@ -156,6 +168,7 @@ class Snoozed(NamedTuple):
     delay: float
     message: str
     exception_class: str = ""
+    notes: Notes | None = None
 
 
 class Released(NamedTuple):
@@ -164,6 +177,7 @@ class Released(NamedTuple):
     fence: Fence
     started_ago: float | None
     message: str = ""
+    notes: Notes | None = None
 
 
 class Cancelled(NamedTuple):
@@ -173,6 +187,7 @@ class Cancelled(NamedTuple):
     started_ago: float
     finished_ago: float
     message: str = ""
+    notes: Notes | None = None
 
 
 Settlement = Completed | Consumed | Failed | Snoozed | Released | Cancelled

@@ -22,8 +22,10 @@ LAYERS = {
         ("states", "exceptions", "retries", "conf", "storable", "errors_as_text", "records", "events"), 0
     ),
     **dict.fromkeys(("fields", "compat", "signatures", "guarded", "histograms", "retention", "selecting"), 0),
+    "running": 0,
     # 1: what is said to the database, to the settings and to the callers
     **dict.fromkeys(("sql", "querying", "checks", "tasks", "task_options", "announcements", "routers"), 1),
+    **dict.fromkeys(("noting", "logs"), 1),
     # 2: the verbs, the questions, and the queue's own connections
     **dict.fromkeys(("managers", "holding", "readings", "connections"), 2),
     **dict.fromkeys(("rollups", "depths", "pauses", "registry"), 2),
@@ -238,7 +240,7 @@ def test_statements_that_change_jobs_are_used_by_the_verbs_only() -> None:
     changes = re.compile(rf"(INSERT INTO|UPDATE|DELETE FROM) ({tables})\b")
     changing = {name for name, text in vars(sql).items() if isinstance(text, str) and changes.search(text)}
     changing.remove("EXPLAIN_CLAIM")  # which plans and does not execute
-    changing.remove("MAKE_ENQUEUE_FUNCTION")  # for the migration: this one calls the function
+    changing -= {"MAKE_ENQUEUE_FUNCTION", "MAKE_ENQUEUE_FUNCTION_1"}  # for the migrations: this one calls it
     changing.add("ENQUEUE_ONE")
     assert len(changing) > 10
     used = {

@@ -62,6 +62,8 @@ WRONG: dict[str, list[Any]] = {
     "timeout": [0, -1, "60", True, float("nan")],
     "max_argument_bytes": [0, -1, 1e6, "1", None],
     "max_result_bytes": [0, -1, 1023, 1e6, "1", None],
+    "log_tail_bytes": [-1, 1, 1023, 100_001, 2048.0, "2048", None, True, False],
+    "log_tail_level": ["info", 20, None, "LOUD", []],
     "redact": [5, "redact", "shop.privacy.", "a b.c", True],
     "unknown_task_patience": [-1, "1", None],
     "processes": [0, 1.5, "2", None, True],

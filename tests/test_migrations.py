@@ -27,6 +27,7 @@ SAFE_ON_A_LIVE_TABLE = {
     *("0004_bulk_operations_and_causes", "0005_index_of_causes"),
     "0006_job_steps",
     *("0007_causes_of_the_dead", "0008_enqueue_function"),
+    *("0009_notes_and_parents", "0010_index_of_parents"),
 }
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django_pgqueue.models import Job
 from django_pgqueue.redaction import Redactor
 
-from . import moving, page, rerunning, timeline, wording
+from . import moving, page, relatives, rerunning, timeline, wording
 from .breaking import breakable
 from .confirmation import CONFIRMED, ask_about
 from .repairs import CANCEL, REPAIRS, Repair
@@ -90,6 +90,8 @@ class JobPage(ReadOnlyAdmin):
             "timeline": timeline.lines(past),
             "strip": timeline.picture(past),
             "earlier": attempts.total - len(attempts.found) if past else 0,
+            "parent": relatives.parent(job),
+            "children": relatives.children(job, request.GET.get("children", "")),
             "rerun_of": _job_id(given.metadata.get(RERUN_OF)),
             "rerun_url": self.url(f"{NAME}_rerun", job.pk) if may(request, RERUN) else "",
             "move": self._move_form(request, job),

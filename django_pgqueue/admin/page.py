@@ -59,13 +59,14 @@ class AttemptRow:
     frames: Sequence[tracebacks.Frame]
     traceback: str
     return_value: str
+    sql: str
     log_tail: str
-    is_open: bool
+    is_latest: bool
 
     @property
     def has_more(self) -> bool:
-        """Return whether there is something to unfold."""
-        return bool(self.traceback or self.return_value or self.log_tail)
+        """Return whether there is something to say below the row."""
+        return bool(self.traceback or self.return_value or self.sql or self.log_tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +230,9 @@ def attempts(job: Job, now: datetime, wanted: str, redactor: Redactor) -> Attemp
     number = min(max(number, 1), pages)
     last = total - (number - 1) * ATTEMPTS_PER_PAGE
     found = list(_attempts(job.pk).filter(number__lte=last, number__gt=last - ATTEMPTS_PER_PAGE))
-    rows = [_row(attempt, redactor, is_open=number == 1 and not place) for place, attempt in enumerate(found)]
+    rows = [
+        _row(attempt, redactor, is_latest=number == 1 and not place) for place, attempt in enumerate(found)
+    ]
     if number == 1 and state and state.status == states.RUNNING:
         rows.insert(0, _running_row(state, now))
     return AttemptPage(rows, found[::-1] if number == 1 else [], total, number, pages)
@@ -243,7 +246,7 @@ def _attempts(job_id: int) -> Any:
     return queryset.defer(*texts, "return_value").annotate(**shown)
 
 
-def _row(attempt: Any, redactor: Redactor, *, is_open: bool) -> AttemptRow:
+def _row(attempt: Any, redactor: Redactor, *, is_latest: bool) -> AttemptRow:
     succeeded = attempt.outcome == states.SUCCEEDED
     message = redactor.text("message", attempt.message_text[:MOST_TEXT])
     traceback = redactor.text("traceback", attempt.traceback_text[:MOST_TEXT])
@@ -261,8 +264,9 @@ def _row(attempt: Any, redactor: Redactor, *, is_open: bool) -> AttemptRow:
         frames=tracebacks.own_frames(wording.visible(traceback)),
         traceback=wording.visible(traceback),
         return_value=wording.pretty_json(returned, MOST_JSON) if succeeded else "",
-        log_tail=wording.visible(redactor.text("log", attempt.log_tail_text[:MOST_TEXT])),
-        is_open=is_open and bool(attempt.traceback_text),
+        sql=wording.sql(attempt.sql_queries, attempt.sql_seconds),
+        log_tail=wording.visible(redactor.text("log_tail", attempt.log_tail_text[:MOST_TEXT])),
+        is_latest=is_latest,
     )
 
 
@@ -288,8 +292,9 @@ def _running_row(state: JobState, now: datetime) -> AttemptRow:
         frames=(),
         traceback="",
         return_value="",
+        sql="",
         log_tail="",
-        is_open=False,
+        is_latest=False,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from django_pgqueue import states
 from django_pgqueue.models import JobState
@@ -62,6 +63,14 @@ def duration(seconds: float) -> str:
             "minutes": whole % _HOUR // _MINUTE,
         }
     return _("%(days)d d %(hours)d h") % {"days": whole // _DAY, "hours": whole % _DAY // _HOUR}
+
+
+def sql(queries: int | None, seconds: float | None) -> str:
+    """Return how much SQL an attempt asked: "12 SQL queries, 80 ms"; nothing where that is not known."""
+    if queries is None:
+        return ""
+    text = ngettext("%(count)s SQL query, %(time)s", "%(count)s SQL queries, %(time)s", queries)
+    return text % {"count": number(queries), "time": duration(seconds or 0.0)}
 
 
 def age(seconds: float) -> str:

@@ -43,7 +43,13 @@ from .depth import (
 )
 from .diagnosis import BACKEND, EXPLAIN_CLAIM, HORIZON, INDEXES, SERVER, TABLES, TASK_LIVES
 from .enqueue import ENQUEUE, ENQUEUE_ONE, ENQUEUE_UNIQUE, LIVE_BY_KEY, REPLACE
-from .functions import DROP_ENQUEUE_FUNCTION, ENQUEUE_FUNCTION, MAKE_ENQUEUE_FUNCTION
+from .functions import (
+    DROP_ENQUEUE_FUNCTION,
+    DROP_ENQUEUE_FUNCTION_1,
+    ENQUEUE_FUNCTION,
+    MAKE_ENQUEUE_FUNCTION,
+    MAKE_ENQUEUE_FUNCTION_1,
+)
 from .lease import BACKEND_LIVES, LOCK_HELD, LOCK_IF_STRICT, PROGRESS, RELEASE_UNHELD, RENEW, WHEREABOUTS
 from .maintenance import (
     NEXT_RUN_AT,
@@ -56,6 +62,7 @@ from .maintenance import (
 )
 from .pause import END_DRAINS, PAUSE, PAUSES, RESUME
 from .reading import (
+    CHILDREN,
     ESTIMATE,
     FIRST_ID_AT,
     HISTORY,
@@ -125,6 +132,7 @@ __all__ = [
     "CANCEL_HELD",
     "CAUSES",
     "CHANNEL",
+    "CHILDREN",
     "CLAIM",
     "COMPLETE",
     "CONSUME",
@@ -132,6 +140,7 @@ __all__ = [
     "DEPTHS",
     "DISCARD",
     "DROP_ENQUEUE_FUNCTION",
+    "DROP_ENQUEUE_FUNCTION_1",
     "END_DRAINS",
     "END_SESSIONS",
     "ENQUEUE",
@@ -164,6 +173,7 @@ __all__ = [
     "LOCK_IF_STRICT",
     "LOCK_MARK",
     "MAKE_ENQUEUE_FUNCTION",
+    "MAKE_ENQUEUE_FUNCTION_1",
     "MAKE_MARK",
     "MOVE",
     "MOVE_MARK",

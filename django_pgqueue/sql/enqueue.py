@@ -11,7 +11,8 @@ FROM {ENQUEUE_FUNCTION}(
     queue => %(queue)s, priority => %(priority)s, not_before => %(run_after)s::timestamptz,
     delay => %(delay)s::float8, metadata => %(metadata)s::json, max_attempts => %(max_attempts)s,
     timeout => %(timeout)s::float8, backoff_base => %(backoff_base)s, backoff_cap => %(backoff_cap)s,
-    unique_key => %(unique_key)s, look => %(look)s, may_notify => %(may_notify)s)
+    unique_key => %(unique_key)s, parent_id => %(parent_id)s::bigint,
+    look => %(look)s, may_notify => %(may_notify)s)
 """
 
 # The id is drawn in ``given`` so that both inserts and the caller's list agree on it, in order; its sequence
@@ -31,23 +32,24 @@ WITH given AS MATERIALIZED (
            coalesce(timeout, %(all_timeout)s::float8) AS timeout,
            coalesce(backoff_base, %(all_backoff_base)s::float8) AS backoff_base,
            coalesce(backoff_cap, %(all_backoff_cap)s::float8) AS backoff_cap,
+           coalesce(parent_id, %(all_parent_id)s::bigint) AS parent_id,
            coalesce(unique_key, %(all_unique_key)s) AS unique_key
     FROM (SELECT *, clock_timestamp() AS enqueued_at
           FROM unnest(%(task_path)s::text[], %(args)s::text[], %(kwargs)s::text[], %(queue)s::text[],
                       %(priority)s::int[], %(run_after)s::timestamptz[], %(delay)s::float8[],
                       %(metadata)s::text[], %(max_attempts)s::int[], %(timeout)s::float8[],
-                      %(backoff_base)s::float8[], %(backoff_cap)s::float8[], %(unique_key)s::text[],
-                      %(place)s::int[])
+                      %(backoff_base)s::float8[], %(backoff_cap)s::float8[], %(parent_id)s::bigint[],
+                      %(unique_key)s::text[], %(place)s::int[])
                AS given(task_path, args, kwargs, queue, priority, run_after, delay, metadata, max_attempts,
-                        timeout, backoff_base, backoff_cap, unique_key, place)
+                        timeout, backoff_base, backoff_cap, parent_id, unique_key, place)
          ) AS given
 )"""
 
 _INSERT_JOB = f"""
     INSERT INTO {JOB} (id, backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
-                       metadata, max_attempts, timeout, backoff_base, backoff_cap)
+                       metadata, max_attempts, timeout, backoff_base, backoff_cap, parent_id)
     SELECT id, %(backend)s, task_path, args::json, kwargs::json, queue, priority, run_after, enqueued_at,
-           metadata::json, max_attempts, timeout, backoff_base, backoff_cap
+           metadata::json, max_attempts, timeout, backoff_base, backoff_cap, parent_id
     FROM given
 """
 
@@ -99,6 +101,7 @@ WITH waiting AS MATERIALIZED (
     SET task_path = %(task_path)s, args = %(args)s::json, kwargs = %(kwargs)s::json, queue = %(queue)s,
         priority = %(priority)s, metadata = %(metadata)s::json, max_attempts = %(max_attempts)s,
         timeout = %(timeout)s, backoff_base = %(backoff_base)s, backoff_cap = %(backoff_cap)s,
+        parent_id = %(parent_id)s,
         run_after = coalesce(%(run_after)s::timestamptz,
                              clock_timestamp() + make_interval(secs => %(delay)s::float8))
     FROM waiting

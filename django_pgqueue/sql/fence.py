@@ -20,7 +20,12 @@ FREE = "worker_id = NULL, lease_token = NULL, claimed_at = NULL, lease_expires_a
 
 ATTEMPT_COLUMNS = """job_id, number, lease_version, lease_token, worker_id, host, pid,
     started_at, finished_at, outcome, exception_class, message, traceback, fingerprint,
-    return_value, log_tail"""
+    return_value, log_tail, sql_queries, sql_seconds"""
+
+# What was noted of an attempt; arrays that are NULL for a batch of which nothing was noted.
+NOTES_GIVEN = "%(log_tail)s::text[], %(sql_queries)s::int[], %(sql_seconds)s::float8[]"
+NOTES = "log_tail, sql_queries, sql_seconds"
+WRITE_NOTES = "coalesce(log_tail, ''), sql_queries, sql_seconds"
 
 # One moment for all that a statement writes of an attempt: with a clock read for each column, a short one
 # could end before it began. The ages were taken right before the statement was sent.

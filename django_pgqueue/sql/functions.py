@@ -8,7 +8,8 @@ while that after it starts.
 from .tables import JOB, POSITION, STATE
 from .wakeup import CHANNEL, LOCK_CLASS
 
-ENQUEUE_FUNCTION = "django_pgqueue_enqueue_1"
+_FIRST = "django_pgqueue_enqueue_1"
+ENQUEUE_FUNCTION = "django_pgqueue_enqueue_2"
 
 # Whether somebody sleeps is seen by two locks, each taken for the moment of one expression.  Exclusively the
 # key is to be had beside nobody only; shared beside sleepers, too, but not beside another enqueuer's moment.
@@ -17,11 +18,11 @@ ENQUEUE_FUNCTION = "django_pgqueue_enqueue_1"
 # Commits with a NOTIFY wait for each other on the whole server, each for the disk.  So one transaction at a
 # time carries one; whoever does not get that lock leaves it for after the commit, where it costs no write.
 # Nor does anybody while the server's queue of notifications fills up: a full one fails the commit.
-MAKE_ENQUEUE_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION {ENQUEUE_FUNCTION}(
+_ENQUEUE_FUNCTION = f"""
+CREATE OR REPLACE FUNCTION {{name}}(
     backend text, task_path text, args json, kwargs json, queue text, priority integer,
     not_before timestamptz, delay float8, metadata json, max_attempts integer, timeout float8,
-    backoff_base float8, backoff_cap float8, unique_key text, look boolean, may_notify boolean,
+    backoff_base float8, backoff_cap float8, unique_key text,{{parameter}} look boolean, may_notify boolean,
     OUT id bigint, OUT enqueued_at timestamptz, OUT run_after timestamptz, OUT sleepers boolean,
     OUT is_notified boolean
 ) LANGUAGE plpgsql AS $body$
@@ -36,9 +37,9 @@ BEGIN
     run_after := coalesce(not_before, enqueued_at + make_interval(secs => delay));
     is_later := coalesce(run_after > enqueued_at, false);
     INSERT INTO {JOB} AS job (backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
-                              metadata, max_attempts, timeout, backoff_base, backoff_cap)
+                              metadata, max_attempts, timeout, backoff_base, backoff_cap{{parent_id}})
     VALUES (backend, task_path, args, kwargs, queue, priority, run_after, enqueued_at,
-            metadata, max_attempts, timeout, backoff_base, backoff_cap)
+            metadata, max_attempts, timeout, backoff_base, backoff_cap{{parent_id}})
     RETURNING job.id INTO id;
     INSERT INTO {STATE} (job_id, queue, priority, status, position, run_at, attempts, attempts_allowed,
                          lease_version, unique_key)
@@ -79,4 +80,12 @@ BEGIN
 END
 $body$
 """
+
+MAKE_ENQUEUE_FUNCTION_1 = _ENQUEUE_FUNCTION.format(name=_FIRST, parent_id="", parameter="")
+DROP_ENQUEUE_FUNCTION_1 = f"DROP FUNCTION IF EXISTS {_FIRST}"
+
+# The second one knows who enqueues.
+MAKE_ENQUEUE_FUNCTION = _ENQUEUE_FUNCTION.format(
+    name=ENQUEUE_FUNCTION, parent_id=", parent_id", parameter=" parent_id bigint,"
+)
 DROP_ENQUEUE_FUNCTION = f"DROP FUNCTION IF EXISTS {ENQUEUE_FUNCTION}"

@@ -94,6 +94,18 @@ SELECT (SELECT count(*) FROM (SELECT FROM {STATE} WHERE status = 'scheduled'
                               ORDER BY finished_at DESC LIMIT %(limit)s) AS counted)
 """
 
+# By its index, whatever the statistics say: with a parent that has most of the children, those of another one
+# would be looked for along the primary key.
+CHILDREN = f"""
+SELECT id
+FROM {JOB}
+WHERE parent_id IS NOT NULL
+  AND (parent_id, id) > (%(job_id)s::bigint, %(after)s::bigint)
+  AND parent_id <= %(job_id)s
+ORDER BY parent_id, id
+LIMIT %(limit)s
+"""
+
 ESTIMATE = f"SELECT reltuples::bigint FROM pg_class WHERE oid = '{JOB}'::regclass"
 
 # A binary search in the primary key: ids and times are drawn together, so they rise together.

@@ -36,7 +36,7 @@ _LOSE = f"""
 ), written AS (
     INSERT INTO {ATTEMPT} ({ATTEMPT_COLUMNS})
     SELECT job_id, attempts, lease_version, lease_token, owner, %(host)s, %(pid)s, since, clock_timestamp(),
-           'lost', %(exception_class)s, message, '', 'lost', NULL, ''
+           'lost', %(exception_class)s, message, '', 'lost', NULL, '', NULL, NULL
     FROM settled
 )
 SELECT job_id, status, attempts, owner, task_path, queue FROM settled

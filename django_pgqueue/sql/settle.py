@@ -1,6 +1,6 @@
 """How an owner ends a running job: complete, consume, fail, snooze, release, cancel; all behind the fence."""
 
-from .fence import ANSWER, FENCED, FREE, WRITE_ATTEMPT, WRITTEN
+from .fence import ANSWER, FENCED, FREE, NOTES, NOTES_GIVEN, WRITE_ATTEMPT, WRITE_NOTES, WRITTEN
 from .tables import POSITION, STATE, without
 
 # --- complete --------------------------------------------------------------------------------------
@@ -8,9 +8,11 @@ from .tables import POSITION, STATE, without
 COMPLETE = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
-                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(return_value)s::text[])
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(return_value)s::text[],
+                         {NOTES_GIVEN})
              WITH ORDINALITY
-             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, return_value, place)
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, return_value, {NOTES},
+                      place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = 'succeeded', attempts = state.attempts + 1, {FREE},
@@ -18,9 +20,9 @@ WITH given AS (
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
-              owner, started_ago, finished_ago, return_value
+              owner, started_ago, finished_ago, return_value, {NOTES}
 ), written AS ({WRITE_ATTEMPT}
-           'succeeded', '', '', '', '', return_value::json, ''
+           'succeeded', '', '', '', '', return_value::json, {WRITE_NOTES}
     FROM settled
 )
 {ANSWER}
@@ -49,10 +51,10 @@ WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
                          %(final)s::bool[], %(exception_class)s::text[], %(message)s::text[],
-                         %(traceback)s::text[], %(fingerprint)s::text[])
+                         %(traceback)s::text[], %(fingerprint)s::text[], {NOTES_GIVEN})
              WITH ORDINALITY
              AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay, final,
-                      exception_class, message, traceback, fingerprint, place)
+                      exception_class, message, traceback, fingerprint, {NOTES}, place)
 ), held AS MATERIALIZED ({FENCED}), decided AS MATERIALIZED (
     SELECT held.*,
            CASE WHEN cancel_requested THEN 'cancelled'
@@ -71,9 +73,9 @@ WITH given AS (
     WHERE state.job_id = ANY(ARRAY[decided.job_id])
     RETURNING decided.place, state.job_id, state.attempts, state.status, decided.lease_version,
               decided.lease_token, owner, started_ago, finished_ago,
-              exception_class, message, traceback, fingerprint
+              exception_class, message, traceback, fingerprint, {NOTES}
 ), written AS ({WRITE_ATTEMPT}
-           'failed', exception_class, message, traceback, fingerprint, NULL, ''
+           'failed', exception_class, message, traceback, fingerprint, NULL, {WRITE_NOTES}
     FROM settled
 )
 {ANSWER}
@@ -86,9 +88,9 @@ SNOOZE = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
                          %(started_ago)s::float8[], %(finished_ago)s::float8[], %(delay)s::float8[],
-                         %(exception_class)s::text[], %(message)s::text[])
+                         %(exception_class)s::text[], %(message)s::text[], {NOTES_GIVEN})
              WITH ORDINALITY AS given(job_id, lease_version, lease_token, started_ago, finished_ago, delay,
-                      exception_class, message, place)
+                      exception_class, message, {NOTES}, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'scheduled' END,
@@ -98,9 +100,9 @@ WITH given AS (
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
-              owner, started_ago, finished_ago, exception_class, message
+              owner, started_ago, finished_ago, exception_class, message, {NOTES}
 ), written AS ({WRITE_ATTEMPT}
-           'snoozed', exception_class, message, '', '', NULL, ''
+           'snoozed', exception_class, message, '', '', NULL, {WRITE_NOTES}
     FROM settled
 )
 {ANSWER}
@@ -112,8 +114,9 @@ WITH given AS (
 RELEASE = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
-                         %(started_ago)s::float8[], %(message)s::text[])
-             WITH ORDINALITY AS given(job_id, lease_version, lease_token, started_ago, message, place)
+                         %(started_ago)s::float8[], %(message)s::text[], {NOTES_GIVEN})
+             WITH ORDINALITY
+             AS given(job_id, lease_version, lease_token, started_ago, message, {NOTES}, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = CASE WHEN cancel_requested THEN 'cancelled' ELSE 'ready' END,
@@ -124,9 +127,9 @@ WITH given AS (
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
-              owner, started_ago, 0::float8 AS finished_ago, message
+              owner, started_ago, 0::float8 AS finished_ago, message, {NOTES}
 ), written AS ({WRITE_ATTEMPT}
-           'released', '', message, '', '', NULL, ''
+           'released', '', message, '', '', NULL, {WRITE_NOTES}
     FROM settled
     WHERE started_ago IS NOT NULL
 )
@@ -138,9 +141,10 @@ WITH given AS (
 CANCEL_HELD = f"""
 WITH given AS (
     SELECT * FROM unnest(%(job_id)s::bigint[], %(lease_version)s::bigint[], %(lease_token)s::uuid[],
-                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(message)s::text[])
+                         %(started_ago)s::float8[], %(finished_ago)s::float8[], %(message)s::text[],
+                         {NOTES_GIVEN})
              WITH ORDINALITY
-             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, message, place)
+             AS given(job_id, lease_version, lease_token, started_ago, finished_ago, message, {NOTES}, place)
 ), held AS MATERIALIZED ({FENCED}), settled AS (
     UPDATE {STATE} AS state
     SET status = 'cancelled', attempts = state.attempts + 1, {FREE},
@@ -148,9 +152,9 @@ WITH given AS (
     FROM held
     WHERE state.job_id = ANY(ARRAY[held.job_id])
     RETURNING held.place, state.job_id, state.attempts, state.status, held.lease_version, held.lease_token,
-              owner, started_ago, finished_ago, message
+              owner, started_ago, finished_ago, message, {NOTES}
 ), written AS ({WRITE_ATTEMPT}
-           'cancelled', '', message, '', '', NULL, ''
+           'cancelled', '', message, '', '', NULL, {WRITE_NOTES}
     FROM settled
 )
 {ANSWER}

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import DatabaseError, transaction
 
-from .. import leases
+from .. import leases, running
 from ..execution import Execution
 from ..models import Job
 from ..records import DONE, Renewal
@@ -50,12 +50,14 @@ class InlineExecution(Execution):
     def store_progress(self) -> None:
         """Write what the task last reported."""
         if self.progress is not None and _may_use_database():
-            Job.objects.report_progress([(self.fence, self.progress)], connection=self._connection)
+            with running.within(None):
+                Job.objects.report_progress([(self.fence, self.progress)], connection=self._connection)
 
     def _ask(self) -> Renewal:
         if self._connection is not None and _may_use_database():
             # A task may look while its transaction is aborted: then there is no news.
-            with suppress(DatabaseError), transaction.atomic(using=self._connection.alias):
+            own = running.within(None)  # a worker asks on another connection
+            with own, suppress(DatabaseError), transaction.atomic(using=self._connection.alias):
                 self._heard = leases.renew([self.fence], lease=self._lease, connection=self._connection)[
                     self.fence
                 ]

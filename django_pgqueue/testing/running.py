@@ -19,6 +19,7 @@ from .. import execution as pipeline
 from ..backend import PgQueueBackend
 from ..exceptions import QueueError
 from ..models import Job
+from ..noting import noting
 from ..records import DONE, LOCKED, Answer, Claimed
 from ..results import get_result
 from ..retries import Backoff
@@ -59,7 +60,11 @@ def run_jobs(
     """
     chosen = queue_backend(backend)
     worker = _InlineWorker(chosen, queues_of(chosen, queues))
-    with mock.patch.object(Backoff, "delay", Backoff.ceiling):
+    options = chosen.settings
+    with (
+        mock.patch.object(Backoff, "delay", Backoff.ceiling),
+        noting(options.log_tail_bytes, options.log_tail_level),
+    ):
         return JobRun(worker.run(max_jobs, raise_errors))
 
 
@@ -124,7 +129,7 @@ class _InlineWorker:
         execution = self._execution(job)
         steps = InlineSteps(execution, self.connection)
         with crashes.running(job.task_path) as running, stepping.kept_in(steps):
-            value, error = call_as_worker(lambda: _attempt(execution))
+            value, error = call_as_worker(lambda: _attempt(execution), execution)
             execution.finished = max(time.monotonic(), execution.started or 0.0)
             contained(lambda: crashes.reach("end"))
         execution.store_progress()
@@ -165,7 +170,7 @@ class _InlineWorker:
         log_outcome(execution, answer)
         result = pipeline.finished_result(execution, answer.status or "")
         if result is not None:
-            call_as_worker(lambda: _announce_end(execution))
+            call_as_worker(lambda: _announce_end(execution), execution)
         outcome = _OUTCOMES[type(execution.decision)]
         failed = isinstance(execution.decision, (pipeline.Fail, pipeline.Unknown))
         return self._report(execution, outcome, answer.status, execution.error if failed else None)

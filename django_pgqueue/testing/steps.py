@@ -6,6 +6,7 @@ back.  Here it is kept until the task is over and written then, behind the same 
 
 from typing import Any
 
+from .. import running
 from ..durable import JobStep
 from ..records import Fence
 from ..steps import KNOWN, LOST, RECORDED
@@ -24,7 +25,8 @@ class InlineSteps:
 
     def recorded(self, job_id: int) -> dict[str, Any]:
         """Return the results of the steps that earlier attempts did."""
-        return JobStep.objects.recorded(job_id, connection=self._connection)
+        with running.within(None):
+            return JobStep.objects.recorded(job_id, connection=self._connection)
 
     def record(self, fence: Fence, name: str, text: str, *, locked: bool) -> str:
         """Keep a result until the task is over."""

@@ -17,6 +17,8 @@ from typing import Any
 from django.db import connections, transaction
 from psycopg.pq import TransactionStatus
 
+from .. import running
+
 Contained = tuple[Any, BaseException | None]
 """What a call returned, and what it raised."""
 
@@ -41,14 +43,18 @@ def contained(function: Callable[[], Any]) -> Contained:
         return None, error
 
 
-def call_as_worker(function: Callable[[], Any]) -> Contained:
-    """Call ``function`` as a worker would and return what it returned or raised; see the module."""
+def call_as_worker(function: Callable[[], Any], execution: running.Running) -> Contained:
+    """Call ``function`` as a worker would and return what it returned or raised; see the module.
+
+    Meanwhile ``execution`` is what runs here; the savepoints around it are not its own.
+    """
     with ExitStack() as stack:
         held = [c for c in connections.all(initialized_only=True) if c.in_atomic_block]
         stack.callback(_leave_others_clean, held)
         hooks = [(connection, len(connection.run_on_commit)) for connection in held]
         for connection in held:
             stack.enter_context(_savepoint(connection))
+        stack.enter_context(running.within(execution))
         value, error = contained(function)
         for connection, before in hooks:
             _, raised = contained(partial(_run_hooks, connection, before))

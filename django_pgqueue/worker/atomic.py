@@ -20,10 +20,12 @@ import psycopg
 from django.db import DatabaseError, connections, transaction
 
 from .. import execution as pipeline
+from .. import running
 from ..events import log
 from ..exceptions import LeaseLost
 from ..execution import Complete, Decision, Execution
 from ..models import Job
+from ..noting import notes_of
 from ..records import DONE, Answer, Completed, WorkerIdentity
 from ..stepping import private_store
 from ..task_options import atomic_problem
@@ -79,10 +81,12 @@ def _try(execution: Execution, before_commit: Callable[[], None]) -> Decision:
         with transaction.atomic(using=connection.alias, durable=True):
             # The first callback of all: when it was called, the commit is certain, whatever comes after it.
             transaction.on_commit(lambda: committed.append(True), using=connection.alias)
-            _begin(execution, connection)
+            with running.within(None):
+                _begin(execution, connection)
             decision = pipeline.decide_return(execution, pipeline.call(execution))
             before_commit()
-            completed = _complete(execution, decision, connection)
+            with running.within(None):
+                completed = _complete(execution, decision, connection)
     except BaseException as error:
         if completed is None:
             raise
@@ -110,7 +114,7 @@ def _complete(execution: Execution, decision: Decision, connection: Any) -> Answ
     if not execution.row_locked and not Job.objects.lock_held(fence, connection=connection):
         raise _lost(execution)
     started_ago = time.monotonic() - (execution.started or execution.claimed)
-    settled = Completed(fence, started_ago, 0.0, decision.return_value)
+    settled = Completed(fence, started_ago, 0.0, decision.return_value, notes_of(execution))
     worker = WorkerIdentity(execution.worker_id, host_name(), os.getpid())
     answer = Job.objects.complete([settled], worker=worker, connection=connection)[fence]
     if answer.result != DONE:

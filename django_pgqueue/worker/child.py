@@ -13,6 +13,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+from .. import noting
 from ..events import log
 from . import cleanup
 from .board import CANCEL_REQUESTED, LOST, QUIT, RUN, Board
@@ -39,6 +40,7 @@ def run_child(config: WorkerConfig, board: Board, pipes: ChildPipes, quota: int 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the group; the supervisor decides
     faulthandler.enable()
     cleanup.keep_connections()
+    noting.begin(config.log_tail_bytes, config.log_tail_level)
     board.set_text("worker_id", identity.worker_id)
     board.set("pid", identity.pid or 0)
     engine = Engine(config, board, identity, quota)

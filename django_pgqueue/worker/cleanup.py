@@ -13,6 +13,7 @@ from typing import Any
 from django.db import connections, reset_queries
 from django.db.backends.signals import connection_created
 
+from .. import running
 from ..events import log
 
 KEEP = 600
@@ -93,7 +94,8 @@ def _clean(connection: Any) -> None:
         connection.connection.execute("DISCARD ALL")
         connection.init_connection_state()
         # Projects set session state in receivers of this signal: tasks must find what a new connection has.
-        connection_created.send(sender=type(connection), connection=connection)
+        with running.within(None):  # nor is what they ask the task's
+            connection_created.send(sender=type(connection), connection=connection)
     connection.close_if_unusable_or_obsolete()
 
 

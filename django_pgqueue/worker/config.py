@@ -34,6 +34,8 @@ class WorkerConfig:
     notify: bool = True
     prepared_statements: bool = True
     unknown_task_patience: float = 3600.0
+    log_tail_bytes: int = 16_384
+    log_tail_level: str = "INFO"
     release: str = ""
     retention: dict[str, Any] = field(default_factory=dict)
 

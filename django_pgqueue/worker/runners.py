@@ -20,7 +20,7 @@ from typing import Any
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, sync_to_async
 from django.db import connections
 
-from .. import announcements, states
+from .. import announcements, running, states
 from .. import execution as pipeline
 from ..compat import AnyResult
 from ..events import log
@@ -142,6 +142,8 @@ class Runners:
 
     def _run_thread(self, thread: TaskThread) -> None:
         while True:
+            if self._work.empty():  # else the next job takes the place of the last one, at half the cost
+                running.enter(None)
             item = self._work.get()
             if item is None:
                 connections.close_all()
@@ -163,6 +165,7 @@ class Runners:
             return
         if self._loop.park(execution):
             return
+        running.enter(execution)
         self.start(execution)
         cleanup.before_task()
         if not self._prepare(execution):
@@ -224,6 +227,7 @@ class Runners:
 
     def _send_finished(self, finished: list[Finished]) -> None:
         for execution, result in finished:
+            running.enter(execution)
             # Django's own receiver logs the traceback from sys.exc_info(): it must run in an except block.
             if execution.error is None:
                 _send("task_finished", execution, result)
@@ -288,6 +292,7 @@ class CoroutineLoop:
         asyncio.run_coroutine_threadsafe(self._run(execution), self._loop)
 
     async def _run(self, execution: Execution) -> None:
+        running.enter(execution)
         try:
             self._runners.start(execution)
             async with ThreadSensitiveContext() as context:

@@ -18,6 +18,7 @@ from ..connections import PrivateConnection
 from ..events import log
 from ..execution import Complete, Execution, settlement
 from ..models import Job
+from ..noting import notes_of
 from ..records import Answer, Consumed, Released, Settlement, WorkerIdentity
 from ..retention import is_kept
 from ..states import SUCCEEDED
@@ -58,7 +59,8 @@ def _settlement(execution: Execution, now: float, retention: Mapping[str, Any]) 
         return settlement(execution, now)
     if execution.started is None:
         return Released(execution.fence, None)
-    return Released(execution.fence, now - execution.started, "interrupted: the worker was stopped")
+    reason = "interrupted: the worker was stopped"
+    return Released(execution.fence, now - execution.started, reason, notes_of(execution))
 
 
 class Settled(NamedTuple):

@@ -1,6 +1,7 @@
 """The page of one job: everything about it, nothing to edit, at the same cost whatever its history."""
 
 import re
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from django_pgqueue import sql, states
 from django_pgqueue.models import Job
-from django_pgqueue.records import NewJob
-from tests.support import WORKER, claim, enqueue, fetch, make, settle_one
+from django_pgqueue.records import NewJob, Notes
+from tests.support import WORKER, claim, enqueue, enqueue_many, fetch, make, settle_one
 
 from .jobs import with_attempts
 from .site import LIST, Tags, button_of, buttons_of, page_of, plain, rows_of_list, text_of, visitor
@@ -155,7 +156,7 @@ def test_five_and_two_hundred_attempts_take_the_same_queries(boss: Client) -> No
         text_of(boss.get(page_of(few)))
     with CaptureQueriesContext(connection) as for_many:
         page = text_of(boss.get(page_of(many)))
-    assert len(for_few) == len(for_many) <= 8
+    assert len(for_few) == len(for_many) <= 9
     assert page.count('<th scope="row">') == 25
 
 
@@ -290,3 +291,109 @@ def test_pages_hold_no_script_or_style_of_their_own(boss: Client, query: str) ->
             assert tag != "script" or attrs.get("src"), address
             assert not [name for name in attrs if name == "style" or name.startswith("on")], (address, tag)
         assert "django_pgqueue/admin.css" in page
+
+
+# --- notes and relatives
+
+
+def noted(job_id: int, **values: Any) -> None:
+    """End the job's attempt with these notes."""
+    settle_one("complete", claim(job_id).fence, notes=Notes(**values))
+
+
+def test_the_end_of_the_log_and_the_sql_are_shown(boss: Client) -> None:
+    job_id = enqueue()
+    noted(job_id, log_tail="+0.001 INFO shop: <b>first</b>\n+0.002 INFO shop: second", sql_queries=1234)
+    page = text_of(boss.get(page_of(job_id)))
+    assert "1,234 SQL queries, 0 ms" in page
+    assert "<details open>\n          <summary>End of its log</summary>" in page
+    assert "+0.001 INFO shop: &lt;b&gt;first&lt;/b&gt;\n+0.002 INFO shop: second</pre>" in page
+
+
+def test_one_statement_is_one(boss: Client) -> None:
+    job_id = enqueue()
+    noted(job_id, sql_queries=1, sql_seconds=1.5)
+    assert "1 SQL query, 1.5 s" in text_of(boss.get(page_of(job_id)))
+
+
+def test_where_nothing_was_noted_nothing_is_said(boss: Client) -> None:
+    job_id = enqueue()
+    noted(job_id)
+    page = text_of(boss.get(page_of(job_id)))
+    assert "SQL quer" not in page
+    assert "End of its log" not in page
+
+
+def test_secrets_in_the_log_are_hidden(boss: Client) -> None:
+    """What was hidden in the arguments, and what names itself a secret."""
+    job_id = enqueue(task_path="tests.tasks.takes", kwargs='{"api_token": "s3cr3t-value"}')
+    noted(job_id, log_tail="+0.001 INFO shop: with s3cr3t-value and password=hunter2 for ada")
+    page = text_of(boss.get(page_of(job_id)))
+    assert "s3cr3t-value" not in page
+    assert "hunter2" not in page
+    assert "for ada" in page
+
+
+def test_the_parent_is_linked_with_its_state(boss: Client) -> None:
+    parent = make("dead", task_path="shop.tasks.check_out")
+    child = enqueue(parent_id=parent.job_id)
+    page = text_of(boss.get(page_of(child)))
+    assert f'Enqueued by <a href="{page_of(parent.job_id)}">job {parent.job_id}</a>' in page
+    assert f"Enqueued by job {parent.job_id}, shop.tasks.check_out ✕ Dead" in read(boss, child)
+
+
+def test_a_parent_that_is_gone_is_said_to_be_gone(boss: Client) -> None:
+    child = enqueue(parent_id=123_456)
+    assert "Enqueued by job 123456, which is gone." in read(boss, child)
+
+
+def test_a_job_without_relatives_says_nothing_of_them(boss: Client) -> None:
+    page = read(boss, enqueue())
+    assert "Enqueued by" not in page
+    assert "Jobs that it enqueued" not in page
+
+
+def test_children_are_linked_with_their_states(boss: Client) -> None:
+    parent = enqueue()
+    dead, ready = make("dead", parent_id=parent), make("ready", parent_id=parent)
+    page = text_of(boss.get(page_of(parent)))
+    assert page.index(page_of(dead.job_id)) < page.index(page_of(ready.job_id))
+    assert f"✕ Dead #{dead.job_id} tests.tasks.ok ≡ Ready #{ready.job_id} tests.tasks.ok" in read(
+        boss, parent
+    )
+    assert "Pages of the jobs that it enqueued" not in page
+
+
+def test_many_children_are_paged_by_place(boss: Client) -> None:
+    parent = enqueue()
+    children = enqueue_many(45, parent_id=parent)
+    found: list[list[int]] = []
+    address: str | None = ""
+    while address is not None:
+        page = text_of(boss.get(page_of(parent) + address))
+        found.append([int(number) for number in re.findall(r">#(\d+)</a>", page)])
+        following = re.search(r"\?children=\d+", page)
+        address = following[0] if following else None
+    assert found == [children[:20], children[20:40], children[40:]]
+    assert ">First</a>" in page
+    assert "There are no more." in read(boss, parent, f"?children={children[-1]}")
+
+
+@pytest.mark.parametrize("after", ["0", "-1", "x", "", "٣", "9" * 18, "9" * 30])
+def test_a_place_among_children_that_makes_no_sense_is_no_error(boss: Client, after: str) -> None:
+    parent = enqueue()
+    enqueue(parent_id=parent)
+    text_of(boss.get(page_of(parent), {"children": after}))
+
+
+def test_ten_and_a_thousand_children_take_the_same_queries(boss: Client) -> None:
+    """C61."""
+    few, many = enqueue(parent_id=1), enqueue(parent_id=1)
+    enqueue_many(10, parent_id=few)
+    enqueue_many(1000, parent_id=many)
+    text_of(boss.get(page_of(few)))
+    with CaptureQueriesContext(connection) as for_few:
+        text_of(boss.get(page_of(few)))
+    with CaptureQueriesContext(connection) as for_many:
+        text_of(boss.get(page_of(many)))
+    assert len(for_few) == len(for_many) <= 11

@@ -39,6 +39,7 @@ def test_what_a_job_is_at_first() -> None:
         "timeout": None,
         "backoff_base": 5.0,
         "backoff_cap": 3600.0,
+        "parent_id": None,
     }
     assert isinstance(state.pop("position"), int)
     known = {
