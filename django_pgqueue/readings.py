@@ -69,6 +69,19 @@ class JobReadings(GuardedManager):
             zip(states.STATUSES, self._read(sql.STATUS_COUNTS, {"limit": COUNT_LIMIT})[0], strict=True)
         )
 
+    def dead(self, limit: int) -> int:
+        """Return the number of dead jobs, counted up to ``limit``."""
+        count: int = self._read(sql.DEAD, {"limit": limit})[0][0]
+        return count
+
+    def ids_given(self) -> int | None:
+        """Return how many ids of jobs were given out, for jobs that were rolled back, too.
+
+        None for a role that may not enqueue: it cannot see that.
+        """
+        rows = self._read(sql.IDS_GIVEN, {})
+        return rows[0][0] if rows else None
+
     def queues(self) -> list[QueueStatus]:
         """Return what waits and runs in each queue that has a live job, in order of their names."""
         return [QueueStatus(*row) for row in self._read(sql.QUEUES, {})]

@@ -17,6 +17,8 @@ from .querying import Connection, queue_connection, run
 
 MOST_TASKS = 50
 """Tasks that the overview lists."""
+MOST_TOTALS = 200
+"""Pairs of a task and a queue whose totals metrics show."""
 
 
 class Counted(NamedTuple):
@@ -71,6 +73,22 @@ class TimesOf(NamedTuple):
     tasks: dict[tuple[str, str], Times]
 
 
+class Total(NamedTuple):
+    """What one task ever did in one queue, since attempts are counted; histograms as in ``Times``."""
+
+    queue: str
+    task_path: str
+    sums: Sums
+    times: Times
+
+
+class Totals(NamedTuple):
+    """The busiest tasks; ``left_out``: pairs of a task and a queue that there are beside them."""
+
+    found: list[Total]
+    left_out: int
+
+
 class RollupManager(GuardedManager):
     """See the module."""
 
@@ -118,6 +136,15 @@ class RollupManager(GuardedManager):
             times.runs[place - 1], times.waits[place - 1] = int(runs), int(waits)
         return found
 
+    def totals(self, limit: int = MOST_TOTALS) -> Totals:
+        """Return what was ever counted of up to ``limit`` tasks in their queues, the busiest first.
+
+        Pruning takes nothing from it, nor does a restart of anything.
+        """
+        rows = self._read(sql.TOTALS, sql.EVER, 0.0, limit=limit)
+        found = [Total(row[0], row[1], Sums(*row[2:9]), Times(row[9], row[10])) for row in rows]
+        return Totals(found, rows[0][11] - len(rows) if rows else 0)
+
     def _read(self, statement: str, span: int, window: float, **params: Any) -> list[tuple[Any, ...]]:
         connection = queue_connection(self._db or router.db_for_write(self.model))
         return run(connection, statement, {"span": span, "window": window, **params})
@@ -140,7 +167,7 @@ def _rollups(groups: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
     rollups: dict[tuple[int, datetime, str, str], dict[str, Any]] = {}
     for minute, queue, task_path, outcome, ran, waited, attempts, seconds in groups:
         for span in sql.SPANS:
-            starts_at = datetime.fromtimestamp(minute.timestamp() // span * span, minute.tzinfo)
+            starts_at = _start(minute, span)
             key = (span, starts_at, queue, task_path)
             row = rollups.setdefault(key, _new_rollup(*key))
             row[outcome] += attempts
@@ -149,6 +176,11 @@ def _rollups(groups: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
             if waited is not None:
                 row["waits"][waited] += attempts
     return list(rollups.values())
+
+
+def _start(minute: datetime, span: int) -> datetime:
+    seconds = 0 if span == sql.EVER else minute.timestamp() // span * span
+    return datetime.fromtimestamp(seconds, minute.tzinfo)
 
 
 def _new_rollup(span: int, starts_at: datetime, queue: str, task_path: str) -> dict[str, Any]:

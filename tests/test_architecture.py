@@ -36,6 +36,8 @@ LAYERS = {
     **dict.fromkeys(("execution", "leases", "maintenance", "wakeups", "backend", "importing"), 5),
     **dict.fromkeys(("redaction", "watching", "doctor", "carrying"), 5),
     **dict.fromkeys(("context", "stepping"), 5),
+    "metrics": 6,
+    "prometheus": 7,
     "worker": 6,
     **dict.fromkeys(("admin", "apps", "management", "testing", "pytest_plugin", ""), 7),
     "templatetags": 7,

@@ -63,9 +63,11 @@ from .maintenance import (
 from .pause import END_DRAINS, PAUSE, PAUSES, RESUME
 from .reading import (
     CHILDREN,
+    DEAD,
     ESTIMATE,
     FIRST_ID_AT,
     HISTORY,
+    IDS_GIVEN,
     LAST_ERRORS,
     QUEUES,
     STATUS,
@@ -87,6 +89,7 @@ from .rescue import RESCUE, RESCUE_WORKER
 from .rollup import (
     ADD_ROLLUPS,
     COUNT_ATTEMPTS,
+    EVER,
     HISTOGRAMS,
     LOCK_MARK,
     MAKE_MARK,
@@ -96,6 +99,7 @@ from .rollup import (
     SERIES,
     SPANS,
     TASKS,
+    TOTALS,
 )
 from .selecting import QUEUES_OF, count, joins, rests, walk
 from .settle import CANCEL_HELD, COMPLETE, CONSUME, FAIL, RELEASE, SNOOZE
@@ -137,6 +141,7 @@ __all__ = [
     "COMPLETE",
     "CONSUME",
     "COUNT_ATTEMPTS",
+    "DEAD",
     "DEPTHS",
     "DISCARD",
     "DROP_ENQUEUE_FUNCTION",
@@ -148,6 +153,7 @@ __all__ = [
     "ENQUEUE_ONE",
     "ENQUEUE_UNIQUE",
     "ESTIMATE",
+    "EVER",
     "EXPLAIN_CLAIM",
     "FAIL",
     "FAIL_BULK",
@@ -160,6 +166,7 @@ __all__ = [
     "HISTORY",
     "HORIZON",
     "HOT_PATH",
+    "IDS_GIVEN",
     "INDEXES",
     "JOB",
     "LAST_ERRORS",
@@ -233,6 +240,7 @@ __all__ = [
     "TASKS",
     "TASK_LIVES",
     "TASK_PATHS",
+    "TOTALS",
     "UNKNOWN_SINCE",
     "WAIT_AS_BEFORE",
     "WAIT_BRIEFLY",

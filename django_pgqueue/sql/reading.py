@@ -106,6 +106,18 @@ ORDER BY parent_id, id
 LIMIT %(limit)s
 """
 
+# Ids that were given out, for jobs that were rolled back, too: it only grows, and no row is looked at.
+IDS_GIVEN = f"""
+SELECT coalesce(pg_sequence_last_value(sequence), 0)
+FROM (SELECT pg_get_serial_sequence('{JOB}', 'id')::regclass AS sequence) AS named
+WHERE has_sequence_privilege(sequence, 'USAGE, SELECT')
+"""
+
+DEAD = f"""
+SELECT count(*) FROM (SELECT FROM {STATE} WHERE status = 'dead' AND finished_at IS NOT NULL
+                      ORDER BY finished_at DESC LIMIT %(limit)s) AS counted
+"""
+
 ESTIMATE = f"SELECT reltuples::bigint FROM pg_class WHERE oid = '{JOB}'::regclass"
 
 # A binary search in the primary key: ids and times are drawn together, so they rise together.

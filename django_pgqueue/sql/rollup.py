@@ -13,8 +13,10 @@ from .tables import ATTEMPT, job_of
 ROLLUP = "django_pgqueue_rollup"
 MARK = "django_pgqueue_rollupmark"
 
-SPANS = (60, 900)
-"""Seconds of a rollup: a minute for the last hours, a quarter of an hour for the last days."""
+EVER = 2**31 - 1
+"""In place of a span's seconds: all that was ever counted, in one row of a task and queue, never pruned."""
+SPANS = (60, 900, EVER)
+"""Seconds of a rollup: a minute for the last hours, a quarter of an hour for the last days, and ever."""
 
 # The look first: an insert alone would wait for whoever has the row.
 MAKE_MARK = f"""
@@ -171,4 +173,15 @@ FROM {ROLLUP}
 CROSS JOIN LATERAL unnest(runs, waits) WITH ORDINALITY AS bucket(run, wait, place)
 WHERE {_WINDOW} AND (run > 0 OR wait > 0)
 GROUP BY GROUPING SETS ((starts_at, place), (queue, task_path, place))
+"""
+
+# --- what metrics ask --------------------------------------------------------------------------------
+
+# Of more tasks than the limit, those with most attempts: their counts go on from one look to the next.
+TOTALS = f"""
+SELECT queue, task_path, {", ".join(f"{name}::float8" for name in _COUNTS)}, runs, waits,
+       count(*) OVER ()
+FROM {ROLLUP} WHERE span = %(span)s
+ORDER BY succeeded + failed + lost + snoozed + released + cancelled DESC, queue, task_path
+LIMIT %(limit)s
 """
