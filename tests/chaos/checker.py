@@ -16,7 +16,8 @@ Each rule is a function that yields what breaks it. Together they say:
 * no lease stays overdue for two rescue periods while somebody could have rescued it
 * after a failover to a standby that lacked something, transactions of that time may be missing, each as a
   whole; all the rest holds
-* workers are alive and run a probe, or ended with a code that is documented, and logged nothing unforeseen
+* workers are alive and run a probe, or ended with a code that is documented, and logged nothing unforeseen;
+  who was told to stop ends with 0, or with 1 if it could not reach the database meanwhile
 
 ``check`` returns all violations; an empty list is the verdict "clean".
 """
@@ -36,12 +37,15 @@ from .history import (
     History,
     Overdue,
     Trouble,
+    WorkerEnd,
 )
 
 ENDED = ("succeeded", "dead", "cancelled")
 CHARGED = ("failed", "lost")
 LOOKS_APART = 10.0
 """A duty of the keeper takes no more than a tenth of its time: a slow look for lost jobs comes less often."""
+HANGS = 20.0
+"""Seconds that a task may hang in a dead connection: its time limit and the grace after it."""
 CLOCKS_DIFFER = 0.005
 """Seconds by which two times of one clock may be apart that were computed on two ways."""
 
@@ -303,13 +307,29 @@ def workers_are_useful(history: History) -> Iterator[str]:
     for worker in history.workers:
         if worker.code is None and not worker.ran_probe:
             yield f"{worker.name} is alive and does not work"
-        if worker.code is not None and worker.code not in worker.allowed:
+        if worker.code is not None and worker.code not in worker.allowed | _excused(history, worker):
             yield f"{worker.name} ended with {worker.code}, not with {sorted(worker.allowed)}"
         for line in worker.complaints:
             yield f"{worker.name} logged: {line}"
     for death in history.deaths:
         if not death.foreseen:
             yield f"process {death.pid} ended by itself"
+
+
+def _excused(history: History, worker: WorkerEnd) -> frozenset[int]:
+    """1 is documented for who could not give back what it held: its way to the database was troubled.
+
+    It is, too, for whose child had to be killed: only its time limit ends a task with a dead connection.
+    """
+    if worker.stopping is None:
+        return frozenset()
+    asked, ended = worker.stopping
+    patience = HANGS if worker.killed_child else 0.0
+    cut_off = any(
+        trouble.hits(worker.pid, 0) and trouble.began < ended and trouble.ended + patience > asked
+        for trouble in history.troubles
+    )
+    return frozenset({1}) if cut_off else frozenset()
 
 
 RULES: tuple[Rule, ...] = (

@@ -126,13 +126,20 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnd:
-    """How a worker stood at the end: ``code`` None means that it ran, and then it must have run its probe."""
+    """How a worker stood at the end: ``code`` None means that it ran, and then it must have run its probe.
+
+    ``stopping``: from when it was told to stop to its end; ``pid``: its supervisor.  ``killed_child``: a
+    task did not end at its time limit.
+    """
 
     name: str
     code: int | None
     allowed: frozenset[int] = frozenset()
     ran_probe: bool = False
     complaints: tuple[str, ...] = ()
+    pid: int = 0
+    stopping: tuple[float, float] | None = None
+    killed_child: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,6 +256,21 @@ BAD: list[tuple[str, str, Callable[[History], object]]] = [
         lambda h: h.workers.append(WorkerEnd("w3", 1, frozenset({0}))),
     ),
     (
+        "a stopped worker gave nothing back, and its network was well again",
+        "workers_are_useful",
+        lambda h: h.troubles.append(Trouble(5.0, 6.0, frozenset({300}))) or stopped(h, 1, (6.0, 9.0)),
+    ),
+    (
+        "a stopped worker gave nothing back, and another one's network was frozen",
+        "workers_are_useful",
+        lambda h: h.troubles.append(Trouble(5.0, 8.0, frozenset({301}))) or stopped(h, 1, (6.0, 9.0)),
+    ),
+    (
+        "a worker that was cut off while it stopped was killed",
+        "workers_are_useful",
+        lambda h: h.troubles.append(Trouble(5.0, 8.0, frozenset({300}))) or stopped(h, -9, (6.0, 9.0)),
+    ),
+    (
         "a worker logged what nobody foresaw",
         "workers_are_useful",
         lambda h: h.workers.append(WorkerEnd("w3", 0, frozenset({0}), complaints=("maintenance_failed",))),
@@ -283,6 +298,27 @@ def test_whoever_was_frozen_for_its_lease_may_run_beside_its_successor() -> None
     history = good()
     change_call(history, "c", 1, ended=6.0)
     history.troubles.append(Trouble(2.0, 5.5, frozenset({100})))
+    assert check(history) == []
+
+
+def stopped(history: History, code: int, stopping: tuple[float, float]) -> None:
+    """Add a worker that was told to stop in this time."""
+    history.workers.append(WorkerEnd("w3", code, frozenset({0}), pid=300, stopping=stopping))
+
+
+def test_whoever_is_cut_off_while_it_stops_may_say_that_jobs_were_left() -> None:
+    history = good()
+    history.troubles.append(Trouble(5.0, 8.0, frozenset({300})))
+    stopped(history, 1, (6.0, 9.0))
+    assert check(history) == []
+
+
+def test_whose_task_hung_in_a_dead_connection_may_have_had_to_kill_it() -> None:
+    history = good()
+    history.troubles.append(Trouble(5.0, 8.0, frozenset({300})))
+    stopped(history, 1, (16.0, 19.0))
+    assert rules_broken(history) == {"workers_are_useful"}
+    history.workers[-1] = replace(history.workers[-1], killed_child=True)
     assert check(history) == []
 
 

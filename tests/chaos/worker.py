@@ -14,6 +14,8 @@ from .history import Trouble, WorkerEnd
 
 LEASE, HEARTBEAT, GRACE = 3.0, 0.5, 5.0
 RESCUE_EVERY = LEASE / 6
+TASKS = "chaos tasks"
+"""The application_name of the tasks' own connections; the queue's say who they are."""
 SLOW_END = 30.0
 KILLED, STOPPED = frozenset({-signal.SIGKILL}), frozenset({0})
 UNFORESEEN = (
@@ -30,6 +32,7 @@ class Sitter:
     worker: Worker
     allowed: frozenset[int] = frozenset()
     probe: str = ""
+    stopping: tuple[float, float] | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +71,7 @@ class Seat:
             self.threads,
         ]
         words += ["--lease", LEASE, "--heartbeat", HEARTBEAT, "--grace", GRACE, "--poll", 0.2]
-        env = environ(self.url, **self.options) | self.environ | (extra or {})
+        env = environ(self.url, **self.options) | self.environ | {"PGAPPNAME": TASKS} | (extra or {})
         log = self.logs / f"{self.name}-{len(self.sitters) + 1}.log"
         worker = Worker([str(word) for word in words], env, log, None if fresh else self.nursery)
         self.sitters.append(Sitter(worker))
@@ -105,6 +108,7 @@ class Seat:
         """SIGTERM; before it has set itself up, that ends it as it ends any program."""
         started = self.worker.events("worker_started")
         self.sitters[-1].allowed = STOPPED if started else STOPPED | {-signal.SIGTERM}
+        self.sitters[-1].stopping = (time.monotonic(), float("inf"))
         self.worker.signal(signal.SIGTERM)
 
     def await_end(self) -> None:
@@ -115,6 +119,8 @@ class Seat:
         if self.worker.alive:
             self.worker.close()
         self.worker.ended = self.worker.process.poll()
+        asked, _ = self.sitters[-1].stopping or (until - SLOW_END, until)
+        self.sitters[-1].stopping = (asked, time.monotonic())
 
     @contextmanager
     def suspended(self, pids: frozenset[int] | None = None) -> Iterator[None]:
@@ -136,6 +142,9 @@ class Seat:
                 sitter.allowed,
                 bool(sitter.probe),
                 tuple(complaints(sitter.worker)),
+                sitter.worker.pid,
+                sitter.stopping,
+                any("at its timeout" in e.fields["because"] for e in sitter.worker.events("killing_child")),
             )
             for number, sitter in enumerate(self.sitters, 1)
         ]

@@ -15,7 +15,7 @@ from ..arena import Arena
 from ..history import Trouble
 from .processes import PAST_THE_LEASE
 from .registry import fault
-from .statements import Waiting, caught, seat_of, workers
+from .statements import NobodyCame, Waiting, caught, seat_of, workers
 
 FROZEN_FOR = PAST_THE_LEASE + IDLE_TIMEOUT
 """Seconds: past the lease, and past the time for which its open transaction keeps the rows locked."""
@@ -44,9 +44,9 @@ def freeze_in_settle(arena: Arena) -> None:
     """SIGSTOP of a whole worker while its settle is with the server, past the lease: no COMMIT comes."""
     seat = None
     with caught(arena, lambda waiting: waiting.settles, sql.ATTEMPT) as waiting:
-        seat = seat_of(arena, waiting.pid) if waiting else None
+        seat = seat_of(arena, waiting.pid)
         if seat is None:
-            return
+            raise NobodyCame("who waited has just ended")
         pids, began = seat.pids(), time.monotonic()
         seat.worker.freeze()
     with seat.suspended(pids):
@@ -99,17 +99,16 @@ def _held_by(arena: Arena, pids: frozenset[int]) -> frozenset[int]:
 
 def _kill_in(arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE) -> None:
     with caught(arena, wanted, table) as waiting:
-        seat = seat_of(arena, waiting.pid) if waiting else None
-        if waiting and seat:
+        seat = seat_of(arena, waiting.pid)
+        if seat:
             with suppress(AssertionError, ProcessLookupError):
                 seat.worker.kill_process(waiting.pid, signal.SIGKILL)
 
 
 def _terminate_in(arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE) -> None:
     with caught(arena, wanted, table) as waiting:
-        if waiting:
-            with arena.admin() as other:
-                other.execute("SELECT pg_terminate_backend(%s)", [waiting.backend])
+        with arena.admin() as other:
+            other.execute("SELECT pg_terminate_backend(%s)", [waiting.backend])
 
 
 def _terminate(arena: Arena, condition: str, wanted: Callable[[Waiting], bool]) -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from ...waiting import wait_for, wait_until
 from ..arena import Arena
 from ..history import Trouble
-from ..worker import Seat
+from ..worker import TASKS, Seat
 from .processes import PAST_THE_LEASE
 from .registry import fault
 
@@ -57,6 +57,12 @@ def lose_reply(arena: Arena) -> None:
 def lose_beat(arena: Arena) -> None:
     """The next reply to a keeper is swallowed and its connection cut."""
     _swallow(arena, "leases")
+
+
+@fault("reply to a task lost", weight=6)
+def lose_reply_to_task(arena: Arena) -> None:
+    """The next reply to a task's own connection is swallowed and that cut: perhaps the one to its COMMIT."""
+    _swallow(arena, TASKS)
 
 
 @fault("pooler killed", weight=3, missing=lambda arena: "" if arena.pooler else arena.pooler_missing)

@@ -97,7 +97,7 @@ def freeze_supervisor(arena: Arena) -> None:
 
 @fault("stop a worker", weight=10)
 def stop_worker(arena: Arena) -> None:
-    """SIGTERM at a random instant: it must finish, hand back and exit with 0; another is started."""
+    """SIGTERM at a random instant: it must finish, hand back and exit; another is started."""
     arena.pause(0.5)
     seat = arena.any_seat()
     seat.stop()

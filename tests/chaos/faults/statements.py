@@ -19,6 +19,10 @@ LOCK_HELD = 1.5
 _WORKER = re.compile(r"django_pgqueue (child|leases|maintenance|wakeup) (\S+)")
 
 
+class NobodyCame(Exception):
+    """The fault hit nothing, and must not be counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A backend of a worker that waits for the lock: the server's process, the client's, and what it says."""
@@ -42,23 +46,21 @@ class Waiting:
 
 
 @contextmanager
-def caught(
-    arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE
-) -> Iterator[Waiting | None]:
-    """Hold a table until somebody waits in the wanted statement; None when nobody came."""
+def caught(arena: Arena, wanted: Callable[[Waiting], bool], table: str = sql.STATE) -> Iterator[Waiting]:
+    """Hold a table until somebody waits in the wanted statement; raises NobodyCame."""
     with arena.admin() as session, session.transaction():
         session.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
         yield _await(session, wanted)
 
 
-def _await(session: psycopg.Connection, wanted: Callable[[Waiting], bool]) -> Waiting | None:
+def _await(session: psycopg.Connection, wanted: Callable[[Waiting], bool]) -> Waiting:
     for _ in range(int(LOCK_HELD / 0.02)):
         session.execute("SELECT pg_stat_clear_snapshot()")
         found = [waiting for waiting in workers(session, "wait_event_type = 'Lock'") if wanted(waiting)]
         if found:
             return found[0]
         wait_for(0.02)
-    return None
+    raise NobodyCame(f"no worker waited in that statement within {LOCK_HELD:g} s")
 
 
 def workers(session: psycopg.Connection, condition: str = "true") -> list[Waiting]:
