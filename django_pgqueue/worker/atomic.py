@@ -31,6 +31,7 @@ from ..stepping import private_store
 from ..task_options import atomic_problem
 from .config import host_name
 from .outcomes import fields_of
+from .session_limits import explain
 
 MOST_CONFLICTS = 20
 """How often a transaction that the server broke off for another one's sake is begun again, uncharged."""
@@ -58,6 +59,7 @@ def run(execution: Execution, before_commit: Callable[[], None]) -> Decision:
         raise ValueError(f"{task.module_path}: {problem}")
     pause = FIRST_PAUSE
     for tries in range(MOST_CONFLICTS + 1):
+        began = time.monotonic()
         try:
             return _try(execution, before_commit)
         except _NoSuccess as end:
@@ -65,6 +67,7 @@ def run(execution: Execution, before_commit: Callable[[], None]) -> Decision:
         except DatabaseError as error:
             last = tries == MOST_CONFLICTS or execution.lease_lost or execution.cancel_requested
             if last or not isinstance(error.__cause__, CONFLICTS):
+                explain(error, time.monotonic() - began)
                 raise
             log("conflict", **fields_of(execution), error=error)
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter

@@ -78,3 +78,16 @@ def begun_elsewhere(context: JobContext) -> None:
             cursor.execute("INSERT INTO tests_begun (job_id) VALUES (%s)", [context.job_id])
     finally:
         other.close()
+
+
+@task(atomic=True, takes_context=True, max_attempts=2)
+def compute(context: JobContext, seconds: float, lifted: str = "", busy: bool = False) -> str:
+    """Write, and compute for a while: between two statements, or in one; perhaps with a limit lifted."""
+    if lifted:
+        write(f"SET LOCAL {lifted} = 0")
+    Group.objects.create(name=f"compute {context.job_id} {context.attempt}")
+    if busy:
+        write("SELECT pg_sleep(%s)", seconds)
+    else:
+        pause(seconds)
+    return "done"
