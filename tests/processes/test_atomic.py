@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from django_pgqueue import sql
 from django_pgqueue.models import Job
@@ -12,6 +13,7 @@ from .. import support
 from ..waiting import wait_until
 from . import atomic_tasks
 from .conftest import Workers
+from .proxy import Proxy
 from .queue import Queue
 
 pytestmark = pytest.mark.process
@@ -111,3 +113,32 @@ def test_who_lost_the_lease_commits_nothing(accounts: Queue, start: Workers, lev
         assert taken == []
         assert accounts.outcomes(job) == ["failed", "succeeded"], "it ran into its time limit"
     assert groups(accounts, job) == [str(len(attempts))]
+
+
+def test_a_commit_whose_reply_is_lost_is_believed(accounts: Queue, start: Workers) -> None:
+    """The transfer was committed and its worker not told: it asks, and does not run the job again."""
+    target = conninfo_to_dict(accounts.url)
+    proxy = Proxy(str(target["host"]), int(target["port"] or 5432))
+    try:
+        through = make_conninfo(accounts.url, host="127.0.0.1", port=proxy.port)
+        worker = start("--poll", 0.05, "--threads", 1, url=through, env={"PGAPPNAME": "tests tasks"})
+        jobs = [move(accounts) for _ in range(4)]  # the proxy leaves young connections alone
+        with Queue(accounts.url) as other:
+            for round_ in range(1, 4):
+                job = accounts.enqueue(atomic_tasks.transfer, 1, 2, 5, 0.5, max_attempts=1)
+                proxy.cut_when("tests tasks", lambda job=job: other.status(job) == "succeeded")
+                accounts.wait(job, "succeeded", timeout=20.0)
+                wait_until(lambda round_=round_: proxy.cuts == round_, 10.0, "the reply was not lost")
+                jobs += [job, *(move(accounts) for _ in range(4))]
+        assert_ledger(accounts, jobs, 5 * len(jobs))
+        assert {tuple(accounts.outcomes(job)) for job in jobs} == {("succeeded",)}
+        assert worker.events("lease_lost") == []
+        worker.stop()
+    finally:
+        proxy.close()
+
+
+def move(queue: Queue) -> int:
+    job = queue.enqueue(atomic_tasks.transfer, 1, 2, 5, max_attempts=1)
+    queue.wait(job, "succeeded", timeout=20.0)
+    return job
