@@ -9,7 +9,7 @@ process and host; each process that serves the page looks them up at most once i
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from secrets import compare_digest
 from typing import Any
@@ -118,7 +118,7 @@ _GAUGES = {
 
 
 def _families() -> dict[str, Any]:
-    kinds: tuple[tuple[Any, dict[str, tuple[str, tuple[str, ...]]]], ...] = (
+    kinds: tuple[tuple[Any, Mapping[str, tuple[str, tuple[str, ...]]]], ...] = (
         (CounterMetricFamily, _COUNTERS),
         (HistogramMetricFamily, _HISTOGRAMS),
         (GaugeMetricFamily, _GAUGES),
