@@ -204,7 +204,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _has_token(request: HttpRequest) -> bool:
     token = getattr(settings, "PGQUEUE_METRICS_TOKEN", None)
-    if token is None or token == "":
+    if token in (None, ""):
         return False
     if not isinstance(token, str) or len(token) < LEAST_TOKEN:
         raise ImproperlyConfigured(
