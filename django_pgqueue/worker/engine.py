@@ -184,8 +184,7 @@ class Engine:
     def _write(self, limit: int) -> None:
         generation = self.connection.generation
         batch, refusals = list(self.unsettled), self._due_refusals()
-        only_claims = not (batch or refusals or self._progressed or self._suspect_since)
-        with self.connection.hot(single=only_claims) as connection:
+        with self.connection.hot() as connection:  # a BEGIN that fails leaves no claim in doubt
             self._reconcile(generation, connection)
             self._write_progress(connection)
             answers = self._settle(batch, connection, refusals=refusals)
