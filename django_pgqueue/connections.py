@@ -77,22 +77,16 @@ class PrivateConnection:
         self.generation = 0
 
     @contextmanager
-    def hot(self, *, single: bool = False) -> Generator[psycopg.Connection[Any]]:
+    def hot(self) -> Generator[psycopg.Connection[Any]]:
         """A transaction in which the hot statements get their plans.
 
-        ``single``: each statement may be a transaction of its own, which saves BEGIN and COMMIT; behind a
-        pooler, whose sessions cannot be tuned, they are one all the same.
         Raises psycopg.Error; after any error but ``ROW_ERRORS`` the connection has been closed and
         the next use makes a new one, not before a jittered pause.
         """
-        with self.guarded() as connection:
-            if single and self._is_tuned:
-                yield connection
-                return
-            with connection.transaction():
-                if not self._is_tuned:
-                    connection.execute(sql.WORKER_HOT_PATH, _TIMEOUTS)
-                yield connection
+        with self.guarded() as connection, connection.transaction():
+            if not self._is_tuned:
+                connection.execute(sql.WORKER_HOT_PATH, _TIMEOUTS)
+            yield connection
 
     @contextmanager
     def guarded(self) -> Generator[psycopg.Connection[Any]]:

@@ -26,10 +26,9 @@ HOT_PATH = _tuned("true")
 WORKER_HOT_PATH = f"""{HOT_PATH},
        set_config('idle_in_transaction_session_timeout', %(idle_timeout)s::text, true)
 """
-# Once for a session that is the worker's own; a lone renewal then is a transaction without a BEGIN.
+# Once for a session that is the worker's own.
 WORKER_SESSION = f"""{_tuned("false")},
-       set_config('idle_in_transaction_session_timeout', %(idle_timeout)s::text, false),
-       set_config('default_transaction_isolation', 'read committed', false)
+       set_config('idle_in_transaction_session_timeout', %(idle_timeout)s::text, false)
 """
 
 

@@ -184,7 +184,7 @@ class Engine:
     def _write(self, limit: int) -> None:
         generation = self.connection.generation
         batch, refusals = list(self.unsettled), self._due_refusals()
-        with self.connection.hot() as connection:  # a BEGIN that fails leaves no claim in doubt
+        with self.connection.hot() as connection:
             self._reconcile(generation, connection)
             self._write_progress(connection)
             answers = self._settle(batch, connection, refusals=refusals)

@@ -123,7 +123,7 @@ class Keeper:
         sent = time.monotonic()
         held = [(board, entry) for board in self._live() for entry in board.held()]
         try:
-            with self.leases.hot(single=True) as connection:
+            with self.leases.hot() as connection:
                 answers = leases.renew(
                     [e.fence for _, e in held], lease=self.config.lease, connection=connection
                 )

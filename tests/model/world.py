@@ -102,11 +102,15 @@ class Step:
 
 @dataclass(slots=True)
 class Session:
-    """What a transaction of one session has changed and locked so far."""
+    """What a transaction of one session has changed and locked so far.
+
+    ``keys``: those that any row it wrote has held, whatever it says now: their entries stand in the index.
+    """
 
     open: bool = False
     changed: dict[int, Row | None] = field(default_factory=dict)
     locked: set[int] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
 
 
 class World:
@@ -135,6 +139,7 @@ class World:
             return
         session.changed |= step.changed
         session.locked |= step.changed.keys() | step.locked
+        session.keys |= {row.key for row in step.changed.values() if row and row.key and row.status in LIVE}
 
     def _store(self, changed: Mapping[int, Row | None]) -> None:
         for job_id, row in changed.items():
@@ -168,11 +173,9 @@ class World:
 
     def holder(self, me: int, key: str) -> int | None:
         """The live job that holds a key, as this session sees it; Blocked while another one changes that."""
-        for index, other in enumerate(self.sessions):
-            versions = [
-                row for i, new in other.changed.items() if index != me for row in (new, self.committed.get(i))
-            ]
-            if any(row is not None and row.key == key and row.status in LIVE for row in versions):
+        for other in (other for index, other in enumerate(self.sessions) if index != me):
+            before = [self.committed[i] for i in other.changed if i in self.committed]
+            if key in other.keys or any(row.key == key and row.status in LIVE for row in before):
                 raise Blocked
         return self.visible_holder(me, key)
 
